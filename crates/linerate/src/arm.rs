@@ -5,9 +5,7 @@
 
 use linerate_contract::nearest::suggestion;
 
-/// The builds of the two arms of a comparison.
-pub const BASE: &str = "base";
-pub const HEAD: &str = "head";
+pub use crate::measurement::{BASE, HEAD};
 
 /// An arm without settings.
 pub const AS_IT_IS: &str = "default";

@@ -155,6 +155,14 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, printable(text).as_bytes()).map_err(Error::file(path))
 }
 
+/// Writes the files of a report, each in one step.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_report(folder: &Path, files: Vec<(String, String)>) -> Result<(), Error> {
+    files.iter().try_for_each(|(name, text)| replace(&folder.join(name), text))
+}
+
 /// As [`write`], in one step. A link of this name is replaced and not followed: the folder of a run may come
 /// from someone else.
 ///

@@ -24,18 +24,18 @@
 //! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
 //! | `authority` | certificates that are made for a trial or a server |
 //! | `printable` | text of others, for terminals |
-//! | [`report`] | the only place where numbers become text |
 //! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | `fleet` | batch scripts and manifests that run suites on many hosts |
 //! | [`error`] | errors with a next step |
 //!
-//! The nouns of a run are in `crates/model`, statistics and comparisons in `crates/analysis`; namespaces,
-//! links, processes and other hosts in `crates/lab`.
+//! The nouns of a run are in `crates/model`, statistics and comparisons in `crates/analysis`, text in
+//! `crates/report`; namespaces, links, processes and other hosts in `crates/lab`.
 
 pub use linerate_analysis::{comparison, parallel, repeat, stats, stopping, summary};
 pub use linerate_lab as lab;
 pub use linerate_model as measurement;
 pub use linerate_model::{axes, parameters, path};
+pub use linerate_report as report;
 
 pub mod arm;
 mod authority;
@@ -55,7 +55,6 @@ mod printable;
 pub mod programs;
 pub mod progress;
 pub mod project;
-pub mod report;
 pub mod selftest;
 pub mod session;
 pub mod subject;

@@ -5,7 +5,7 @@ mod state;
 use crate::measurement::{PlannedSuite, Run};
 use crate::plan::{self, Step};
 use crate::printable::printable;
-use crate::timings::whole_seconds;
+use crate::report::numbers::whole_seconds;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use state::{INTERVAL, State};
 use std::cell::Cell;

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Costs of cells and pairs, by suite and id.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -105,11 +104,6 @@ impl Timings {
 /// Seconds that a trial of this cell may take, where none was ever made.
 pub fn guess(suite: &PlannedSuite, cell: usize) -> f64 {
     BESIDE + suite.cells[cell].parameters.seconds.map_or(WINDOW, |window| window as f64)
-}
-
-/// As text, such as `1m 2s`; parts of a second count as one.
-pub fn whole_seconds(seconds: f64) -> humantime::FormattedDuration {
-    humantime::format_duration(Duration::from_secs(seconds.ceil() as u64))
 }
 
 fn key(suite: &str, cell: &str) -> String {

@@ -110,6 +110,10 @@ impl PlannedRate {
     }
 }
 
+/// The builds of the two arms of a comparison.
+pub const BASE: &str = "base";
+pub const HEAD: &str = "head";
+
 /// One of the two arms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]

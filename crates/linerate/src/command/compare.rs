@@ -10,7 +10,7 @@ use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
 use crate::project::Project;
 use crate::report;
-use crate::report::comparison::{ComparisonReport, comment, keep_history, prospect, with_history, written};
+use crate::report::comparison::{ComparisonReport, comment, prospect, written};
 use crate::session::{End, Event, Request, Session};
 use crate::stats::verdict::Verdict;
 use crate::subject::words;
@@ -223,11 +223,11 @@ pub(super) fn measure(
     let mut report = report::build(session.run(), session.trials(), session.duets());
     if let (Ok(End::Complete), Some(file), Some(comparison)) = (&end, history, &report.comparison) {
         history::append(file, &report, comparison)?;
-        folder.map_or(Ok(()), |folder| keep_history(file, folder, comparison))?;
+        folder.map_or(Ok(()), |folder| history::keep(file, folder, comparison))?;
     }
     if let Some(folder) = folder {
-        report = with_history(report, folder);
-        report::write_files(folder, &report)?;
+        report = history::with_history(report, folder);
+        journal::write_report(folder, report::files(&report))?;
     }
     let end = end?;
     if end == End::Interrupted && folder.is_none() {

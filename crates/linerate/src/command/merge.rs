@@ -25,7 +25,7 @@ pub fn merge(args: &MergeArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let printed = print(&format.render(&report, terminal.style(args.long)));
     if let Some(out) = &args.out {
         journal::make(out)?;
-        merged::write_files(out, &report)?;
+        journal::write_report(out, merged::files(&report))?;
         note(&report_note(out));
     }
     printed

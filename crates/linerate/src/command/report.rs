@@ -1,12 +1,12 @@
 //! `linerate report`.
 
+use super::history::with_history;
 use super::{Terminal, print, report_note, stored};
 use crate::cli::ReportArgs;
 use crate::error::Error;
 use crate::journal::{self, RUNS};
 use crate::progress::note;
 use crate::report;
-use crate::report::comparison::with_history;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ pub fn report(args: &ReportArgs, terminal: Terminal) -> Result<ExitCode, Error> 
     let printed = print(&format.render(&report, terminal.style(args.long)));
     if let Some(out) = &args.out {
         journal::make(out)?;
-        report::write_files(out, &report)?;
+        journal::write_report(out, report::files(&report))?;
         note(&report_note(out));
     }
     printed

@@ -3,6 +3,7 @@
 use super::{Terminal, overview, print, report_note};
 use crate::cli::RunArgs;
 use crate::error::Error;
+use crate::journal;
 use crate::measurement::Outcome;
 use crate::progress::note;
 use crate::report;
@@ -27,7 +28,8 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
         }
     });
     if let Some(folder) = session.folder() {
-        report::write_files(folder, &report::build(session.run(), session.trials(), session.duets()))?;
+        let report = report::build(session.run(), session.trials(), session.duets());
+        journal::write_report(folder, report::files(&report))?;
         note(&report_note(folder));
     }
     printed?;

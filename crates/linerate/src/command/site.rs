@@ -1,11 +1,11 @@
 //! `linerate site`.
 
+use super::history::with_history;
 use super::stored;
 use crate::cli::SiteArgs;
 use crate::error::Error;
 use crate::journal;
 use crate::progress::note;
-use crate::report::comparison::with_history;
 use crate::report::{self, SiteRun};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use super::Left;
 use crate::measurement::PlannedSuite;
 use crate::plan::Step;
-use crate::timings::whole_seconds;
+use crate::report::numbers::whole_seconds;
 use std::time::{Duration, Instant};
 
 /// The least time between two lines where stderr is no terminal.

@@ -1,6 +1,7 @@
 //! Each case accepts the truth and refuses what differs from it.
 
 use super::*;
+use linerate_analysis::selftest::RowState;
 use linerate_contract::Datagrams;
 
 const WAY: Way = Way { least: 6_000.0, p50: 8_000.0, p99: 12_000.0 };

@@ -1,0 +1,207 @@
+//! How a comparison was made, and changes, as text for all formats.
+
+use super::latency;
+use super::model::{ChangeReport, ComparisonReport};
+use crate::model::Report;
+use crate::numbers::{seconds, shows_bias};
+use crate::words;
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_model::{ComparisonKind, PlannedArm, WrittenBySubject};
+
+/// The unit of base and head, if it is the same everywhere.
+fn unit(comparison: &ComparisonReport) -> Option<String> {
+    let first = comparison.cells.first()?.unit?;
+    comparison.cells.iter().all(|cell| cell.unit == Some(first)).then(|| words::unit(first))
+}
+
+/// `margin` with its unit.
+pub(super) fn verdict(verdict: Verdict, margin: &str) -> String {
+    match verdict {
+        Verdict::Slower => "slower".into(),
+        Verdict::Faster => "faster".into(),
+        Verdict::SmallDifference => format!("differs by less than {margin}"),
+        Verdict::WithinMargin => format!("within {margin}"),
+        Verdict::NotSlower => format!("not slower by {margin}"),
+        Verdict::CannotTell => "open".into(),
+        Verdict::Failed => "failed".into(),
+        Verdict::Missing => "missing".into(),
+    }
+}
+
+/// The verdict on all cells of a gate.
+pub fn conclusion_words(conclusion: Verdict) -> &'static str {
+    match conclusion {
+        Verdict::Slower => "slowdown",
+        Verdict::CannotTell | Verdict::Failed => "open",
+        Verdict::Missing => "nothing measured",
+        _ => "no slowdown",
+    }
+}
+
+/// `-4.1 % (-5.0 to -3.2)`.
+pub(crate) fn signed(change: &ChangeReport) -> String {
+    signed_percent(change.percent, change.ci95)
+}
+
+pub(super) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {
+    let text = |value: f64| {
+        let text = plain_percent(value, ci95);
+        // A rounded zero has no sign.
+        if value > 0.0 && text.parse() != Ok(0.0) { format!("+{text}") } else { text }
+    };
+    let percent = text(percent);
+    match ci95 {
+        None => format!("{percent} % (too few units)"),
+        Some([low, high]) => format!("{percent} % ({} to {})", text(low), text(high)),
+    }
+}
+
+/// A share as a percentage with two significant digits, or fewer: `1`, `0.25`, `14`.
+pub(crate) fn rough(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as i32 } else { 0 };
+    let scale = 10_f64.powi(digits);
+    format!("{}", (percent * scale).round() / scale)
+}
+
+/// With the decimals that the interval justifies.
+pub(super) fn plain_percent(value: f64, interval: Option<[f64; 2]>) -> String {
+    let width = interval.map_or(1.0, |[low, high]| high - low);
+    let decimals = if width >= 10.0 {
+        0
+    } else if width >= 0.3 {
+        1
+    } else {
+        2
+    };
+    let text = format!("{value:.decimals$}");
+    if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
+}
+
+/// How the numbers were made, as sentences; first the signs of the tables.
+pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
+    let ComparisonReport { base, head, .. } = comparison;
+    let unit = unit(comparison).map_or_else(String::new, |unit| format!(" in {unit}"));
+    let units: u32 = comparison.cells.iter().map(|cell| cell.units).sum();
+    let arms = match comparison.commands.is_empty() {
+        true => vec![format!("base: {}; head: {}", arm(base), arm(head))],
+        false => super::commands::lines(comparison),
+    };
+    let is_of_revisions = !comparison.commands.is_empty() && base.resolved.is_some();
+    let revisions = is_of_revisions.then(|| format!("base: {}; head: {}", arm(base), arm(head)));
+    let margin = latency::margins(comparison);
+    let not_slower = match comparison.kind {
+        ComparisonKind::Gate => " or not slower by it",
+        ComparisonKind::Compare => "",
+    };
+    let mut lines = vec![format!(
+        "▲ faster, ▼ slower; ≠ differs by less than {margin}; ≈ within {margin}{not_slower}; ? open. \
+         CPU is the time per operation, with a sign of its own: ▼ is more"
+    )];
+    lines.extend(arms);
+    lines.extend(revisions);
+    lines.extend([
+        format!(
+            "change: both builds in duet, fresh processes in each of {units} units; {} of {}",
+            seconds(comparison.seconds),
+            seconds(comparison.budget_seconds)
+        ),
+        match comparison.commands.is_empty() {
+            true => format!(
+                "base: median of the trials of each cell by itself{unit}; head: that value by the change"
+            ),
+            false => format!(
+                "baseline: median of its trials by itself{unit}; the others: that value by the change; CPU \
+                 time is that of the server alone"
+            ),
+        },
+    ]);
+    lines.extend(latency::made(comparison));
+    if comparison.cells.iter().any(|cell| cell.cpu_first) {
+        lines.push("where a role used a CPU all the time, the CPU time is first, and decides".into());
+    }
+    lines.extend(
+        comparison
+            .cells
+            .iter()
+            .filter(|cell| cell.client_is_limit)
+            .map(|cell| format!("{}: the client was the limit, so that equal rates show nothing", cell.id)),
+    );
+    lines.extend(comparison.aa.as_ref().map(|aa| {
+        let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+        let change = signed_percent(percent(aa.ratio), aa.ci95.map(|ends| ends.map(percent)));
+        let end = match aa.smallest_bias {
+            _ if aa.is_void => ": it differs from itself, so no cell has a verdict".to_owned(),
+            Some(bias) => format!(": passed, and {}", shows_bias(bias)),
+            None => String::new(),
+        };
+        format!("A/A control, base against itself: {change}, n={}{end}", aa.n)
+    }));
+    lines.extend(comparison.smallest_detectable.map(|smallest| {
+        format!(
+            "with the spread of these units, the budget finds a slowdown of {} % in 9 of 10 runs",
+            rough(smallest)
+        )
+    }));
+    if comparison.kind == ComparisonKind::Gate {
+        lines.push("a slowdown counts once a second series of fresh units confirms it".into());
+    }
+    lines.push("the builds are these two binaries: their layout in memory alone can be worth 1 %".into());
+    let details = comparison.cells.iter().filter_map(|cell| {
+        Some(format!("{}: {}", cell.id, cell.detail.as_deref()?.lines().collect::<Vec<_>>().join(" ")))
+    });
+    lines.extend(details);
+    lines.extend(comparison.notes.iter().cloned());
+    lines
+}
+
+/// What a subject wrote on stderr at its start, in one line for each of the first ones.
+pub fn written(by: &WrittenBySubject) -> String {
+    const MOST_LINES: usize = 3;
+    const LONGEST: usize = 200;
+    let line = |text: &String| match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.clone(),
+    };
+    let shown = by.lines.iter().take(MOST_LINES).map(line);
+    let more = by.lines.len().saturating_sub(MOST_LINES);
+    let more = (more > 0).then(|| format!("(and {more} more lines)"));
+    let lines: Vec<String> = shown.chain(more).collect();
+    format!("{} wrote on stderr at its start: {}", by.subject, lines.join("\n  "))
+}
+
+/// The head of a gate: a commit shortened, or the start of an arm.
+pub(crate) fn short(head: &str) -> String {
+    head.chars().take(24).collect()
+}
+
+fn arm(arm: &PlannedArm) -> String {
+    match &arm.resolved {
+        Some(commit) => format!("{} ({})", arm.arm, &commit[..commit.len().min(12)]),
+        None => arm.arm.clone(),
+    }
+}
+
+/// Host and versions in one line.
+pub(super) fn host(report: &Report) -> String {
+    let host = &report.host;
+    format!(
+        "{}, {} CPUs, kernel {}, linerate {}, {}",
+        host.cpu_model, host.cpus, host.kernel, report.run.linerate, report.run.started
+    )
+}
+
+/// `haproxy-tcp 3.0.11 (base), 3.2.5 (head)`.
+pub(super) fn versions(report: &Report) -> Vec<String> {
+    let systems = report.suites.iter().flat_map(|suite| &suite.cells).flat_map(|cell| &cell.systems);
+    let mut all: Vec<String> = systems
+        .filter_map(|system| {
+            let settings = system.settings.iter().map(|(key, value)| format!(" {key}={value}"));
+            let settings: String = settings.collect();
+            Some(format!("{} {} ({}){settings}", system.name, system.version.as_ref()?, system.build))
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}

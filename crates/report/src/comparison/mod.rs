@@ -1,0 +1,89 @@
+//! Two builds of a system: the verdict on all cells, and how it was made. The cells are in the tables, a
+//! column for each build.
+
+mod cells;
+mod commands;
+mod comment;
+mod history;
+mod latency;
+mod made;
+mod model;
+mod sentence;
+mod stored;
+
+pub use comment::comment;
+pub use history::{entries, history, newest_of};
+pub(super) use latency::{margins, table as latencies};
+pub use made::{conclusion_words, written};
+pub(super) use made::{made, short, signed};
+pub use model::*;
+pub use sentence::prospect;
+pub use stored::of_stored;
+
+use crate::model::{Disturbance, SuiteReport};
+use crate::words;
+use linerate_analysis::comparison::{Judgement, detectable, judge};
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_model::{Duet, Run, Trial};
+
+/// The comparison of a run, whose tables then show it; `None` for a run that compares no builds.
+pub(super) fn build(
+    run: &Run,
+    trials: &[Trial],
+    duets: &[Duet],
+    suites: &mut [SuiteReport],
+    disturbance: Option<&Disturbance>,
+) -> Option<ComparisonReport> {
+    let plan = run.comparison.as_ref()?;
+    let judgement = judge(run, trials, duets)?;
+    let cells = cells::cells(run, duets, &judgement, suites);
+    cells::into_tables(suites, &judgement, &cells);
+    let spent = trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time));
+    let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
+    let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
+    let mut comparison = ComparisonReport {
+        kind: plan.kind,
+        base: plan.base.clone(),
+        head: plan.head.clone(),
+        commands: commands::named(plan),
+        conclusion: match cells.iter().all(|cell| cell.main().is_none()) {
+            true => Verdict::Missing,
+            false => Verdict::of_all(cells.iter().map(|cell| cell.verdict)),
+        },
+        sentence: String::new(),
+        margin: plan.margin,
+        latency_margin: plan.latency_margin,
+        percentile: plan.percentile,
+        budget_seconds,
+        seconds: spent.map(|time| time.as_secs_f64()).sum(),
+        spread: judgement.spread,
+        smallest_detectable: smallest(&judgement, budget_seconds),
+        aa: judgement.control.map(|control| ControlReport {
+            ratio: control.ratio,
+            ci95: control.ci95,
+            n: control.n,
+            smallest_bias: control.half_width(),
+            is_void: judgement.is_void,
+        }),
+        cells,
+        notes: notes.chain(plan.remarks.clone()).chain(plan.written.iter().map(made::written)).collect(),
+        history: Vec::new(),
+    };
+    let verdict = match comparison.commands.is_empty() {
+        true => sentence::sentence(&comparison),
+        false => commands::sentence(&comparison),
+    };
+    comparison.sentence = match disturbance {
+        Some(found) => format!("{}: {verdict}", words::disturbance(found)),
+        None => verdict,
+    };
+    Some(comparison)
+}
+
+/// If all pairs are measured until the budget is used.
+fn smallest(judgement: &Judgement, budget: f64) -> Option<f64> {
+    let seconds: f64 = judgement.pairs.iter().map(|pair| pair.seconds).sum();
+    let units: u32 = judgement.pairs.iter().map(|pair| pair.tried).sum();
+    let of_budget = budget / (seconds / f64::from(units) * judgement.pairs.len() as f64);
+    detectable(judgement.spread?, of_budget, judgement.tests)
+}

@@ -1,0 +1,194 @@
+//! The part of `report.json` that a comparison of builds adds.
+
+use crate::words::json;
+use linerate_analysis::stats::bound::Bottleneck;
+use linerate_analysis::stats::difference::LatencyDifference;
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_analysis::summary::{Disturbance, Quantity};
+use linerate_model::{ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm};
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Two builds of a system, cell by cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ComparisonReport {
+    pub kind: ComparisonKind,
+    pub base: PlannedArm,
+    pub head: PlannedArm,
+    /// Servers of the user's own, the baseline first; empty for builds of a system.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<NamedCommand>,
+    /// The verdict on all cells together.
+    pub conclusion: Verdict,
+    /// It as one sentence.
+    pub sentence: String,
+    /// Relative difference that matters.
+    pub margin: f64,
+    /// The same of latencies.
+    pub latency_margin: LatencyMargin,
+    /// The highest percentile of open loops that has to be decided.
+    pub percentile: DecidingPercentile,
+    pub budget_seconds: f64,
+    /// Time of all units and trials.
+    pub seconds: f64,
+    /// The standard deviation of one unit's log ratio of rates: the median over the cells.
+    pub spread: Option<f64>,
+    /// The slowdown that the budget finds in 90 % of runs, by this spread.
+    pub smallest_detectable: Option<f64>,
+    /// The base in duet with itself.
+    pub aa: Option<ControlReport>,
+    pub cells: Vec<ComparedCell>,
+    /// What was left out, and other remarks.
+    pub notes: Vec<String>,
+    /// Gates of the same cells with the same history, the oldest first, this one included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryEntry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct NamedCommand {
+    pub name: String,
+    pub command: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ControlReport {
+    pub ratio: f64,
+    pub ci95: Option<[f64; 2]>,
+    pub n: u32,
+    /// The smallest bias, as a share, that it shows: half of its interval's width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smallest_bias: Option<f64>,
+    /// It differs from itself, so that no cell has a verdict.
+    pub is_void: bool,
+}
+
+/// A cell with both builds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ComparedCell {
+    /// The id of the suite's cell.
+    pub id: String,
+    /// The system with two builds.
+    pub system: String,
+    pub verdict: Verdict,
+    /// In `unit`: base by its trials alone, and that value by the ratio.
+    pub base: Option<f64>,
+    pub head: Option<f64>,
+    #[serde(serialize_with = "json::some_unit")]
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub unit: Option<Quantity>,
+    /// Units of both builds, and their time.
+    pub units: u32,
+    pub seconds: f64,
+    /// Rate of head by that of base, unit by unit; of an open loop p50.
+    pub unit_ratios: Vec<f64>,
+    pub rate: Option<ChangeReport>,
+    /// Latencies of an open loop, in place of the rate: p50, p90, mean, p99, p99.9.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<LatencyChange>,
+    /// The verdict on the latencies that decide, together; slower where any latency is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_verdict: Option<Verdict>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<OfferedLoad>,
+    /// The change of CPU time per operation of the system with two builds; of all roles where the kernel does
+    /// its work, and of the server where commands are compared.
+    pub cpu: Option<ChangeReport>,
+    /// A role used a CPU all the time in the trials alone: the CPU time is the first reading, and decides.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cpu_first: bool,
+    /// The client did, so that equal rates show nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub client_is_limit: bool,
+    /// The memory of the server after its trial by itself, base and head; of commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<[f64; 2]>,
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub bound_by: Option<Bottleneck>,
+    /// Why there is no verdict, or what failed.
+    pub detail: Option<String>,
+}
+
+/// Head against base.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ChangeReport {
+    /// Change of the rate, or of the CPU time per operation: -4.1 is 4.1 % less.
+    pub percent: f64,
+    /// 95 % at all looks together; absent with too few units.
+    pub ci95: Option<[f64; 2]>,
+    pub verdict: Verdict,
+    /// The second series of a gate's suspect: `pending`, `confirmed` or `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_series: Option<String>,
+}
+
+/// A latency of head against that of base: above 0 is slower.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct LatencyChange {
+    pub name: String,
+    /// In microseconds: base by its trials alone, and that value by the ratio.
+    pub base_us: f64,
+    pub head_us: f64,
+    #[serde(flatten)]
+    pub change: ChangeReport,
+    /// 95 % at all looks together; absent with too few units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<LatencyDifference>,
+}
+
+/// The load of an open loop.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct OfferedLoad {
+    pub per_second: u64,
+    /// The capacity: operations per second of the baseline in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<f64>,
+    /// Operations per second of base and head in all units together.
+    pub done: [f64; 2],
+    /// Whether they are as many as were due.
+    pub keeps_up: [bool; 2],
+}
+
+/// A gate in one line of JSON, for programs that look for change points as well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct HistoryEntry {
+    /// RFC 3339, UTC.
+    pub started: String,
+    pub run: String,
+    pub linerate: String,
+    pub cpu_model: String,
+    pub kernel: String,
+    pub base: String,
+    pub head: String,
+    pub versions: Vec<String>,
+    pub margin: f64,
+    pub conclusion: Verdict,
+    /// Set where others used the CPUs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
+    pub aa: Option<ControlReport>,
+    pub cells: Vec<HistoryCell>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct HistoryCell {
+    pub id: String,
+    pub verdict: Verdict,
+    pub units: u32,
+    pub rate: Option<ChangeReport>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<LatencyChange>,
+    pub cpu: Option<ChangeReport>,
+}

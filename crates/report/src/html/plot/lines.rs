@@ -1,0 +1,194 @@
+//! A figure of lines, with bands, in a frame with two axes and a legend.
+
+use super::axis::{Axis, px};
+use crate::numbers::plain;
+use maud::{Markup, html};
+use std::fmt::Write;
+
+/// The size of the drawing. On a phone of 380 pixels its letters have nine of them.
+pub(super) const WIDTH: f64 = 480.0;
+pub(super) const HEIGHT: f64 = 280.0;
+/// The inner frame.
+pub(super) const LEFT: f64 = 58.0;
+pub(super) const RIGHT: f64 = WIDTH - 22.0;
+pub(super) const TOP: f64 = 10.0;
+pub(super) const BOTTOM: f64 = HEIGHT - 42.0;
+/// Colours with dashes in the style sheet; further lines are wide ones of the same colours.
+const STYLES: usize = 8;
+
+pub(super) struct LinePlot {
+    pub(super) title: String,
+    /// What a reader should see in it.
+    pub(super) caption: String,
+    pub(super) x_label: String,
+    pub(super) y_label: String,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) x_ticks: Vec<(f64, String)>,
+    pub(super) lines: Vec<PlotLine>,
+    /// A line for comparison, such as ideal scaling.
+    pub(super) ideal: Vec<(f64, f64)>,
+}
+
+pub(super) struct PlotLine {
+    pub(super) name: String,
+    pub(super) points: Vec<(f64, f64)>,
+    /// Place, lower end, upper end.
+    pub(super) band: Vec<(f64, f64, f64)>,
+    pub(super) has_dots: bool,
+}
+
+impl LinePlot {
+    pub(super) fn markup(&self, id: &str) -> Markup {
+        let (title, text) = (format!("{id}~t"), format!("{id}~d"));
+        html! {
+            figure.plot id=(id) {
+                svg role="img" aria-labelledby=(title) aria-describedby=(text)
+                    viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } {
+                    title id=(title) { (self.title) }
+                    desc id=(text) { (self.text()) }
+                    (self.frame())
+                    @for (i, line) in self.lines.iter().enumerate() {
+                        g class=(style(i)) data-name=(line.name) {
+                            @if line.band.len() > 1 { path.area d=(self.area(line)) {} }
+                            path.line d=(self.path(&line.points)) {}
+                            @if line.has_dots { path.point d=(self.dots(line)) {} }
+                        }
+                    }
+                    @if self.ideal.len() > 1 { path.ideal d=(self.path(&self.ideal)) {} }
+                }
+                figcaption {
+                    strong { (self.title) } " " (self.caption)
+                    (legend(self.lines.iter().map(|line| line.name.as_str()), self.ideal.len() > 1))
+                }
+            }
+        }
+    }
+
+    fn frame(&self) -> Markup {
+        html! {
+            g.grid {
+                @for tick in self.y.ticks(5) {
+                    path d={ "M" (LEFT) " " (px(self.y.x(tick))) "H" (RIGHT) } {}
+                    text x=(LEFT - 6.0) y=(px(self.y.x(tick) + 4.0)) text-anchor="end" { (short(tick)) }
+                }
+                @for (tick, text) in &self.x_ticks {
+                    path d={ "M" (px(self.x.x(*tick))) " " (TOP) "V" (BOTTOM) } {}
+                    text x=(px(self.x.x(*tick))) y=(BOTTOM + 15.0) text-anchor="middle" { (text) }
+                }
+                text x=(px((LEFT + RIGHT) / 2.0)) y=(HEIGHT - 6.0) text-anchor="middle" { (self.x_label) }
+                text transform={ "translate(12 " (px((TOP + BOTTOM) / 2.0)) ") rotate(-90)" }
+                    text-anchor="middle" {
+                    (self.y_label)
+                }
+            }
+        }
+    }
+
+    /// The plot in words: both ends of each line.
+    fn text(&self) -> String {
+        let mut text = format!("{} by {}. ", self.y_label, self.x_label);
+        for line in &self.lines {
+            if let (Some(first), Some(last)) = (line.points.first(), line.points.last()) {
+                let _ = write!(text, "{}: {} to {}. ", line.name, plain(first.1), plain(last.1));
+            }
+        }
+        text
+    }
+
+    fn at(&self, (x, y): (f64, f64)) -> String {
+        format!("{} {}", px(self.x.x(x)), px(self.y.x(y)))
+    }
+
+    fn path(&self, points: &[(f64, f64)]) -> String {
+        let places: Vec<String> = points.iter().map(|point| self.at(*point)).collect();
+        format!("M{}", places.join("L"))
+    }
+
+    fn area(&self, line: &PlotLine) -> String {
+        let there = line.band.iter().map(|(x, low, _)| self.at((*x, *low)));
+        let back = line.band.iter().rev().map(|(x, _, high)| self.at((*x, *high)));
+        format!("M{}Z", there.chain(back).collect::<Vec<_>>().join("L"))
+    }
+
+    fn dots(&self, line: &PlotLine) -> String {
+        line.points.iter().map(|point| format!("M{}h0", self.at(*point))).collect()
+    }
+}
+
+/// Colour and dash of each line, with its name.
+pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, has_ideal: bool) -> Markup {
+    html! {
+        ul.legend {
+            @for (i, name) in names.enumerate() {
+                li data-name=(name) { (sample(&style(i), "line")) " " (name) }
+            }
+            @if has_ideal { li { (sample("", "ideal")) " in proportion" } }
+        }
+    }
+}
+
+fn style(i: usize) -> String {
+    format!("s s{}{}", i % STYLES, if i < STYLES { "" } else { " wide" })
+}
+
+fn sample(class: &str, line: &str) -> Markup {
+    html! {
+        svg.sample viewBox="0 0 28 8" aria-hidden="true" {
+            g class=(class) { path class=(line) d="M0 4H28" {} }
+        }
+    }
+}
+
+/// `20k`, `1.5M`: as short as an axis needs.
+pub(super) fn short(value: f64) -> String {
+    let (divisor, suffix) = match value.abs() {
+        v if v >= 1e9 => (1e9, "G"),
+        v if v >= 1e6 => (1e6, "M"),
+        v if v >= 1e4 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    let scaled = value / divisor;
+    // Ticks have one or two digits; the rest is rounding of binary numbers.
+    let digits = (2 - scaled.abs().log10().floor().clamp(-6.0, 2.0) as i32).max(0) as usize;
+    let text = format!("{scaled:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_an_axis_are_short() {
+        let texts = [0.0, 0.05, 0.2, 5.0, 150.0, 2_000.0, 20_000.0, 1_500_000.0].map(short);
+        assert_eq!(texts, ["0", "0.05", "0.2", "5", "150", "2000", "20k", "1.5M"]);
+    }
+
+    #[test]
+    fn a_plot_has_a_title_and_its_ends_in_words() {
+        let line = PlotLine {
+            name: "a".to_owned(),
+            points: vec![(1.0, 10.0), (2.0, 30.0)],
+            band: vec![],
+            has_dots: true,
+        };
+        let plot = LinePlot {
+            title: "Rate".to_owned(),
+            caption: String::new(),
+            x_label: "threads".to_owned(),
+            y_label: "operations/s".to_owned(),
+            x: Axis::linear(0.0, 2.0, LEFT, RIGHT),
+            y: Axis::linear(0.0, 30.0, BOTTOM, TOP),
+            x_ticks: vec![(1.0, "1".to_owned())],
+            lines: vec![line],
+            ideal: vec![(1.0, 10.0), (2.0, 20.0)],
+        };
+        let markup = plot.markup("p").into_string();
+        assert!(markup.contains("<title id=\"p~t\">Rate</title>"), "{markup}");
+        assert!(markup.contains("operations/s by threads. a: 10.0 to 30.0. "), "{markup}");
+        assert!(markup.contains("M258 162L458 10"), "{markup}");
+        assert!(markup.contains("in proportion"));
+    }
+}

@@ -1,0 +1,350 @@
+//! The answer of a table in sentences, made from its verdicts.
+
+use super::groups::{Alternative, Group, Part, groups};
+use super::precision::Precision;
+use crate::model::{OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
+use crate::numbers::{percent, percent_range};
+use crate::words;
+use linerate_analysis::stats::accuracy::Accuracy;
+use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_model::PlannedSystem;
+
+/// A sentence in parts, so that formats can mark the names of cells.
+pub(crate) type Sentence = Vec<Phrase>;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Phrase {
+    Plain(String),
+    Name(String),
+}
+
+/// The answer for one group of a table.
+#[derive(Debug)]
+pub(crate) struct GroupAnswer {
+    /// Such as `server nginx`; empty if the table has one group.
+    pub(crate) label: String,
+    /// Who is ahead.
+    pub(crate) lead: Sentence,
+    /// Who follows, who is last, what is not known.
+    pub(crate) rest: Vec<Sentence>,
+}
+
+/// Duets and trials alone deny each other, or other processes used the CPUs.
+const IN_DOUBT: &str = "Without a verdict (see the warnings below the table): ";
+/// More names than these become a number.
+const NAMES: usize = 4;
+
+/// The answers of a table, a group each. A comparison of builds has its verdict above all tables.
+pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnswer> {
+    if table.is_of_builds() {
+        return Vec::new();
+    }
+    groups(suite, table).iter().map(|group| answer(table, group)).collect()
+}
+
+/// Where an answer belongs: the table, where the suite has several, and the group.
+pub(crate) fn place(suite: &SuiteReport, table: &TableReport, answer: &GroupAnswer) -> String {
+    let table = Some(table.name.as_str()).filter(|_| suite.tables.len() > 1);
+    let label = Some(answer.label.as_str()).filter(|label| !label.is_empty());
+    table.into_iter().chain(label).collect::<Vec<_>>().join(", ")
+}
+
+/// Metrics of a table after the first.
+pub(crate) fn further_metrics(table: &TableReport) -> Vec<Quantity> {
+    let mut metrics = Vec::new();
+    for metric in table.cells.iter().filter_map(|cell| cell.metric) {
+        if Some(metric) != table.quantity() && !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    metrics
+}
+
+/// The unit of the table's first metric.
+pub(crate) fn unit(table: &TableReport) -> String {
+    match (table.unit, table.quantity()) {
+        (TableUnit::OfRow, Some(quantity)) => words::metric(quantity),
+        (unit, _) => words::table_unit(unit),
+    }
+}
+
+pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
+    let of = |lead: Sentence, rest: Vec<Sentence>| GroupAnswer { label: group.label.clone(), lead, rest };
+    if table.truth_tolerance.is_some() {
+        return of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
+    }
+    let precision = Precision::for_table(table);
+    let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.value.is_some()).collect();
+    let ranked = group.ranked();
+    let Some(best) = ranked.first() else { return of(unranked(table, &precision, &measured), absent(group)) };
+    if ranked.len() == 1 {
+        let has =
+            format!(" has {}; nothing to compare it with was measured.", value(table, &precision, best));
+        let lead = said("", &[best], has);
+        return of(lead, marks(&precision, group).into_iter().chain(absent(group)).collect());
+    }
+    let has_tiers = ranked.iter().any(|member| member.tier.is_some());
+    let (lead, rest) = match has_tiers {
+        true => by_tiers(table, &precision, group, &ranked),
+        false => without_tiers(table, group, &ranked),
+    };
+    of(lead, rest.into_iter().chain(absent(group)).collect())
+}
+
+/// Why no system is ahead.
+fn without_tiers(
+    table: &TableReport,
+    group: &Group<'_>,
+    ranked: &[&Alternative<'_>],
+) -> (Sentence, Vec<Sentence>) {
+    let lossy = lossy(group);
+    let mut comparisons = ranked.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
+    let has_rounds = comparisons.any(|comparison| !comparison.ci95_is_range);
+    let doubted: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_in_doubt()).copied().collect();
+    let in_doubt = (!doubted.is_empty()).then(|| said(IN_DOUBT, &doubted, "."));
+    let why = match (strangers(group), lossy.clone().filter(|_| has_rounds).or(in_doubt)) {
+        _ if table.control_fails() => "The A/A check failed, so this table has no verdicts.".to_owned(),
+        (Some(share), _) => format!(
+            "No verdict: other processes used {:.0} % of the CPU time in too many units. Run it \
+             again on a quiet machine.",
+            share * 100.0
+        ),
+        (None, Some(reason)) => return (reason, Vec::new()),
+        (None, None) => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS})."),
+    };
+    (said(why, &[], ""), lossy.into_iter().collect())
+}
+
+/// What other processes used of the CPUs' time, where that withholds ratios: the most of the group.
+fn strangers(group: &Group<'_>) -> Option<f64> {
+    let ratios = group.members.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
+    ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
+}
+
+/// Who is ahead; who is next and last; what has no order, and the marks.
+fn by_tiers(
+    table: &TableReport,
+    precision: &Precision,
+    group: &Group<'_>,
+    ranked: &[&Alternative<'_>],
+) -> (Sentence, Vec<Sentence>) {
+    // What has a verdict begins a tier.
+    let (open, decided): (Vec<&Alternative<'_>>, Vec<_>) = ranked.iter().partition(|member| member.is_open());
+    let mut tiers: Vec<Vec<&Alternative<'_>>> = Vec::new();
+    for (member, tier) in decided.into_iter().chain(open).filter_map(|m| Some((m, m.tier?))) {
+        if tier > tiers.len() {
+            tiers.push(Vec::new());
+        }
+        tiers[tier - 1].push(member);
+    }
+    let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
+    let behind = if let [only] = tiers[0][..] {
+        let ratio = share(precision, only).map(|share| format!(", {share} of {baseline}"));
+        let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
+        let verb = if tiers.len() == 1 { "has" } else { "is ahead:" };
+        format!(" {verb} {}{ratio}.", value(table, precision, only))
+    } else {
+        // The intervals overlap with that of the best, and may overlap with those of the next tier.
+        let which = match tiers.len() {
+            1 => "do not differ beyond their intervals",
+            _ => "are first, with intervals that overlap",
+        };
+        // Ratios alone are no size.
+        let size = group.baseline().filter(|member| member.entry.value.is_some());
+        let size =
+            size.map(|member| format!(", which has {}", value(table, precision, member))).unwrap_or_default();
+        format!(" {which}: {}{size}.", spread(precision, &tiers[0], baseline))
+    };
+    let lead = said("", &tiers[0], behind);
+    let mut rest: Vec<Sentence> = own(group, &tiers[0]).collect();
+    if let Some(next) = tiers.get(1) {
+        let best = &tiers[0][..1];
+        let place = match (tiers[0].len(), tiers.len()) {
+            (1, 2) => said("Behind: ", &[], ""),
+            (1, _) => said("Next: ", &[], ""),
+            (_, 2) => said("Behind ", best, ": "),
+            _ => said("Next, behind ", best, ": "),
+        };
+        rest.push([place, listed(precision, "", next, baseline)].concat());
+    }
+    if let Some(last) = tiers.get(2..).and_then(<[_]>::last) {
+        rest.push(listed(precision, "Last: ", last, baseline));
+    }
+    rest.extend(unknown(group).into_iter().chain(lossy(group)).chain(marks(precision, group)));
+    (lead, rest)
+}
+
+/// Those that are linerate's own, by a system that not all rows have: what they are.
+fn own<'a>(group: &'a Group<'_>, first: &'a [&Alternative<'_>]) -> impl Iterator<Item = Sentence> + 'a {
+    let has = |member: &Alternative<'_>, system: &PlannedSystem| {
+        member.cell.systems.iter().any(|other| (other.role, &other.name) == (system.role, &system.name))
+    };
+    let differs = move |system: &&PlannedSystem| group.members.iter().any(|member| !has(member, system));
+    first.iter().filter_map(move |member| {
+        let what = member.cell.systems.iter().filter(differs).find_map(|system| system.own.as_deref())?;
+        Some(said("", &[member], format!(" is linerate's own ({what}).")))
+    })
+}
+
+/// `Next: iptables and nftables, 82 to 84 % of direct.`
+fn listed(precision: &Precision, word: &str, members: &[&Alternative<'_>], baseline: &str) -> Sentence {
+    said(word, members, format!(", {}.", spread(precision, members, baseline)))
+}
+
+/// The ratios of some members: `82 % (79 to 86) of direct`, or `82 to 84 % of direct`.
+fn spread(precision: &Precision, members: &[&Alternative<'_>], baseline: &str) -> String {
+    match members {
+        [only] if only.part == Part::Baseline => "the baseline".to_owned(),
+        [only] => share(precision, only).map_or(String::new(), |share| format!("{share} of {baseline}")),
+        _ => {
+            let ratios = members.iter().filter_map(|member| member.ratio());
+            let (low, high) = (ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
+            format!("{} of {baseline}", percent_range(low, high))
+        }
+    }
+}
+
+fn share(precision: &Precision, member: &Alternative<'_>) -> Option<String> {
+    Some(precision.share(member.entry.metric, member.entry.vs_baseline.as_ref()?))
+}
+
+/// What has no order against the baseline.
+fn unknown(group: &Group<'_>) -> Vec<Sentence> {
+    let Some(baseline) = group.baseline() else { return Vec::new() };
+    let with = |verdict: Verdict| -> Vec<&Alternative<'_>> {
+        let is_it =
+            |m: &&Alternative<'_>| m.entry.value.is_some() && m.part != Part::Baseline && m.has(verdict);
+        group.members.iter().filter(is_it).collect()
+    };
+    let mut sentences = Vec::new();
+    for (verdict, what, colon) in [
+        (Verdict::SmallDifference, "Differ from ", " by less than 3 %: "),
+        (Verdict::WithinMargin, "Within 3 % of ", ": "),
+    ] {
+        let those = with(verdict);
+        if !those.is_empty() {
+            sentences.push([said(what, &[baseline], colon), said("", &those, ".")].concat());
+        }
+    }
+    let is_short = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.ci95_is_range);
+    let (short, open): (Vec<_>, Vec<_>) = with(Verdict::CannotTell).into_iter().partition(is_short);
+    if !short.is_empty() {
+        sentences.push(said("Too few rounds for a verdict: ", &short, "."));
+    }
+    let (doubted, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|m| m.is_in_doubt());
+    let is_limited = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.client_is_limit);
+    let (limited, open): (Vec<_>, Vec<_>) = open.into_iter().partition(is_limited);
+    if !limited.is_empty() {
+        let why = ", because the client was the limit: see the CPU time.";
+        sentences.push([said("Cannot tell ", &limited, " from "), said("", &[baseline], why)].concat());
+    }
+    if !doubted.is_empty() {
+        sentences.push(said(IN_DOUBT, &doubted, "."));
+    }
+    if !open.is_empty() {
+        let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
+        let found = smallest
+            .max_by(f64::total_cmp)
+            .map(|most| format!("; {} would probably be found", words::detectable(most)));
+        let found = found.unwrap_or_default() + ".";
+        sentences
+            .push([said("This run cannot tell ", &open, " from "), said("", &[baseline], found)].concat());
+    }
+    sentences
+}
+
+/// What has no place because it lost data.
+fn lossy(group: &Group<'_>) -> Option<Sentence> {
+    let those: Vec<&Alternative<'_>> = group.ranked().into_iter().filter(|member| member.loses()).collect();
+    (!those.is_empty()).then(|| said("Without a place, since more than 1 % was lost: ", &those, "."))
+}
+
+/// References and limits, which are no choice.
+fn marks(precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
+    let of = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.value.is_some());
+    let reference = of(Part::Reference).filter_map(|member| {
+        let share = share(precision, member)?;
+        let baseline = &group.baseline()?.label;
+        Some(said("For reference: ", &[member], format!(", {share} of {baseline}.")))
+    });
+    let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
+    let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
+    let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
+        said("Nearest to the limit: ", &[member], format!(", {} of it.", percent(limit.ratio, limit)))
+    });
+    let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
+    let doubt =
+        (!doubtful.is_empty()).then(|| said("Above the limit, find the cause first: ", &doubtful, "."));
+    reference.chain(best).chain(doubt).collect()
+}
+
+/// Cells without a number.
+fn absent(group: &Group<'_>) -> Vec<Sentence> {
+    let without: Vec<&Alternative<'_>> =
+        group.members.iter().filter(|m| m.cell.outcome != OutcomeWord::Ok).collect();
+    if without.is_empty() {
+        return Vec::new();
+    }
+    vec![said("Without a number: ", &without, " (the reason is below the tables).")]
+}
+
+fn unranked(table: &TableReport, precision: &Precision, measured: &[&Alternative<'_>]) -> Sentence {
+    let Some(first) = measured.first() else {
+        return said("Nothing was measured.", &[], "");
+    };
+    let none = if measured.len() > 1 { "No comparison was measured. " } else { "" };
+    said(none, &[first], format!(" has {}.", value(table, precision, first)))
+}
+
+fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
+    [(Accuracy::Wrong, "wrong"), (Accuracy::CannotTell, "not decided")]
+        .into_iter()
+        .filter(|(accuracy, _)| group.members.iter().any(|m| is_so(m, *accuracy)))
+        .map(|(found, word)| accuracy(group, found, word))
+        .collect()
+}
+
+fn is_so(member: &Alternative<'_>, accuracy: Accuracy) -> bool {
+    member.entry.vs_truth.as_ref().is_some_and(|truth| truth.accuracy == accuracy)
+}
+
+/// `Reports that are right: native.`
+fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
+    let those: Vec<&Alternative<'_>> = group.members.iter().filter(|m| is_so(m, found)).collect();
+    let none = if those.is_empty() { "none" } else { "" };
+    said(format!("Reports that are {word}: {none}"), &those, ".")
+}
+
+/// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
+fn value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
+    if let Some(rate) = precision.small_rate(table.quantity(), member.entry) {
+        return rate;
+    }
+    let Some(number) = precision.value(member.entry) else { return String::new() };
+    match (table.unit, table.quantity().map(words::parts)) {
+        (TableUnit::One(quantity), _) if quantity.metric.is_latency() => format!("{number} microseconds"),
+        (_, Some(("", unit))) => format!("{number} {unit}"),
+        (_, Some((name, unit))) => format!("{number} {unit} {name}"),
+        (_, None) => number,
+    }
+}
+
+/// A sentence, or a part of one, about some members.
+fn said(before: impl Into<String>, members: &[&Alternative<'_>], after: impl Into<String>) -> Sentence {
+    let listed = if members.len() > NAMES { &members[..NAMES - 1] } else { members };
+    let more = members.len() - listed.len();
+    let mut phrases = vec![Phrase::Plain(before.into())];
+    for (i, member) in listed.iter().enumerate() {
+        if i > 0 {
+            let is_last = i + 1 == listed.len() && more == 0;
+            phrases.push(Phrase::Plain(if is_last { " and " } else { ", " }.to_owned()));
+        }
+        phrases.push(Phrase::Name(member.label.clone()));
+    }
+    if more > 0 {
+        phrases.push(Phrase::Plain(format!(" and {more} more")));
+    }
+    phrases.push(Phrase::Plain(after.into()));
+    phrases
+}

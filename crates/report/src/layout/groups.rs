@@ -1,0 +1,229 @@
+//! The cells of a table in groups: a group has one baseline, and its cells are alternatives to each other.
+
+use super::named;
+use super::tiers::tiers;
+use crate::model::{CellReport, Comparison, Flag, ShareOf, SuiteReport, TableCell, TableReport};
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_model::axes::Axes;
+use std::collections::BTreeSet;
+
+/// What loses more is ahead of nothing.
+const MOST_LOST_PERCENT: f64 = 1.0;
+
+/// Cells that are compared with the same baseline.
+#[derive(Debug)]
+pub(crate) struct Group<'a> {
+    /// What distinguishes it from other groups, such as `server nginx`; empty if it is the only one.
+    pub(crate) label: String,
+    /// In the order of the table.
+    pub(crate) members: Vec<Alternative<'a>>,
+}
+
+/// A cell among its alternatives.
+#[derive(Debug)]
+pub(crate) struct Alternative<'a> {
+    /// Within the group: `haproxy-http`.
+    pub(crate) label: String,
+    pub(crate) cell: &'a CellReport,
+    /// By the table's first metric.
+    pub(crate) entry: &'a TableCell,
+    pub(crate) part: Part,
+    /// From 1, the best; cells whose intervals overlap with that of the best of them have the same. `None`
+    /// where the run does not show it.
+    pub(crate) tier: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Competitor,
+    Baseline,
+    Limit,
+    Reference,
+}
+
+impl Part {
+    /// As a mark beside a name; empty for competitors.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Competitor => "",
+            Self::Baseline => "baseline",
+            Self::Limit => "limit",
+            Self::Reference => "reference",
+        }
+    }
+}
+
+impl<'a> Group<'a> {
+    pub(crate) fn baseline(&self) -> Option<&Alternative<'a>> {
+        self.members.iter().find(|member| member.part == Part::Baseline)
+    }
+
+    pub(crate) fn is_measured(&self) -> bool {
+        self.members.iter().any(|member| member.entry.value.is_some())
+    }
+
+    /// A member is compared with a baseline or with the truth.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.members.iter().any(|m| m.entry.vs_baseline.is_some() || m.entry.vs_truth.is_some())
+    }
+
+    /// Measured cells that a reader chooses from, the best ratio first.
+    pub(crate) fn ranked(&self) -> Vec<&Alternative<'a>> {
+        let is_choice = |member: &&Alternative<'_>| matches!(member.part, Part::Competitor | Part::Baseline);
+        let mut ranked: Vec<&Alternative<'_>> =
+            self.members.iter().filter(is_choice).filter(|member| member.ratio().is_some()).collect();
+        ranked.sort_by(|a, b| b.ratio().unwrap_or(0.0).total_cmp(&a.ratio().unwrap_or(0.0)));
+        ranked
+    }
+}
+
+impl Alternative<'_> {
+    /// Performance in relation to the baseline, which has 1; `None` where it is not known.
+    pub(crate) fn ratio(&self) -> Option<f64> {
+        self.entry.value?;
+        match self.part {
+            Part::Baseline => Some(1.0),
+            _ => self.entry.vs_baseline.as_ref().map(|comparison| comparison.ratio),
+        }
+    }
+
+    /// It lost so much of what was sent that its rate is no merit.
+    pub(crate) fn loses(&self) -> bool {
+        self.cell.datagrams.as_ref().is_some_and(|datagrams| datagrams.lost_percent > MOST_LOST_PERCENT)
+    }
+
+    /// Its data deny each other, so it has no verdict.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt)
+    }
+
+    /// Its comparison with the baseline has this verdict.
+    pub(crate) fn has(&self, verdict: Verdict) -> bool {
+        self.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == verdict)
+    }
+
+    /// Its comparison with the baseline is not decided.
+    pub(crate) fn is_open(&self) -> bool {
+        self.has(Verdict::CannotTell)
+    }
+
+    pub(crate) fn is_bound_by_generator(&self) -> bool {
+        self.cell.flags.contains(&Flag::BoundByGenerator)
+    }
+}
+
+/// The groups of all tables in their order, but those with a comparison first, and those without a number
+/// last: the order of the first screen. Comparisons of builds have their own words.
+pub(crate) fn groups_by_what_is_known(suite: &SuiteReport) -> Vec<(&TableReport, Group<'_>)> {
+    let tables = suite.tables.iter().filter(|table| !table.is_of_builds());
+    let of_table = |table| groups(suite, table).into_iter().map(move |group| (table, group));
+    let mut all: Vec<(&TableReport, Group<'_>)> = tables.flat_map(of_table).collect();
+    all.sort_by_key(|(_, group)| (!group.is_compared(), !group.is_measured()));
+    all
+}
+
+/// The groups of a table, in its order.
+pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<Group<'a>> {
+    let compared = compared_axes(suite, table);
+    let key = |cell: &CellReport| {
+        Axes(cell.axes.0.iter().filter(|(axis, _)| !compared.contains(axis)).cloned().collect())
+    };
+    let mut groups: Vec<(Axes, Vec<(&CellReport, &TableCell)>)> = Vec::new();
+    for entry in table.main_cells() {
+        let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
+        let key = key(cell);
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, cells)) => cells.push((cell, entry)),
+            None => groups.push((key, vec![(cell, entry)])),
+        }
+    }
+    let keys: Vec<Axes> = groups.iter().map(|(key, _)| key.clone()).collect();
+    let label = |key: &Axes| {
+        let varies = |pair: &&(String, String)| keys.iter().any(|other| !other.0.contains(pair));
+        named::named(key.0.iter().filter(varies))
+    };
+    let ids = Marks::in_table(table);
+    groups
+        .into_iter()
+        .map(|(key, cells)| {
+            let labels = labels(table, &compared, &cells);
+            let member = |((cell, entry), label): ((&'a CellReport, &'a TableCell), String)| Alternative {
+                label,
+                cell,
+                entry,
+                part: ids.part(&cell.id),
+                tier: None,
+            };
+            let mut members: Vec<Alternative<'_>> = cells.into_iter().zip(labels).map(member).collect();
+            tiers(table, &mut members);
+            Group { label: label(&key), members }
+        })
+        .collect()
+}
+
+/// The axes in which cells differ from their baselines; those of the rows where nothing was compared.
+fn compared_axes(suite: &SuiteReport, table: &TableReport) -> BTreeSet<String> {
+    let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
+    let differing = |entry: &TableCell| {
+        let (cell, with) = (cell(&entry.id)?, cell(&entry.vs_baseline.as_ref()?.with)?);
+        let differs = |(axis, value): &&(String, String)| with.axes.get(axis).is_some_and(|v| v != value);
+        Some(cell.axes.0.iter().filter(differs).map(|(axis, _)| axis.clone()).collect::<Vec<_>>())
+    };
+    let axes: BTreeSet<String> = table.main_cells().filter_map(differing).flatten().collect();
+    if axes.is_empty() { BTreeSet::from([table.rows.clone()]) } else { axes }
+}
+
+/// Labels that are unique in the group: by an axis of the table, else by all that are compared.
+fn labels(
+    table: &TableReport,
+    compared: &BTreeSet<String>,
+    cells: &[(&CellReport, &TableCell)],
+) -> Vec<String> {
+    let named = |axis: &str, value: &str| {
+        let is_number = value.starts_with(|c: char| c.is_ascii_digit());
+        if is_number { format!("{axis} {value}") } else { named::short(value) }
+    };
+    for axis in [&table.rows, &table.columns].into_iter().filter(|axis| compared.contains(*axis)) {
+        let values: Vec<&str> = cells.iter().filter_map(|(cell, _)| cell.axes.get(axis)).collect();
+        if values.len() == cells.len() && values.iter().collect::<BTreeSet<_>>().len() == cells.len() {
+            return values.into_iter().map(|value| named(axis, value)).collect();
+        }
+    }
+    let all = |cell: &CellReport| {
+        let here = cell.axes.0.iter().filter(|(axis, _)| compared.contains(axis));
+        here.map(|(axis, value)| named(axis, value)).collect::<Vec<_>>().join(", ")
+    };
+    let labels: Vec<String> = cells.iter().map(|(cell, _)| all(cell)).collect();
+    if labels.iter().collect::<BTreeSet<_>>().len() == labels.len() && !labels.contains(&String::new()) {
+        return labels;
+    }
+    cells.iter().map(|(cell, _)| cell.id.clone()).collect()
+}
+
+/// The ids of cells that others are compared with.
+struct Marks<'a> {
+    baselines: BTreeSet<&'a str>,
+    limits: BTreeSet<&'a str>,
+    references: BTreeSet<&'a str>,
+}
+
+impl<'a> Marks<'a> {
+    fn in_table(table: &'a TableReport) -> Self {
+        let cells = || table.cells.iter();
+        let share = |share: &'a Option<ShareOf>| Some(share.as_ref()?.with.as_str());
+        Self {
+            baselines: cells().filter_map(|cell| Some(cell.vs_baseline.as_ref()?.with.as_str())).collect(),
+            limits: cells().filter_map(|cell| share(&cell.vs_limit)).collect(),
+            references: cells().filter_map(|cell| share(&cell.vs_reference)).collect(),
+        }
+    }
+
+    fn part(&self, id: &str) -> Part {
+        match id {
+            id if self.baselines.contains(id) => Part::Baseline,
+            id if self.limits.contains(id) => Part::Limit,
+            id if self.references.contains(id) => Part::Reference,
+            _ => Part::Competitor,
+        }
+    }
+}

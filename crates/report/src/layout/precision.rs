@@ -1,0 +1,80 @@
+//! The digits of a table's columns: in each the same.
+
+use crate::model::{Comparison, Quantity, RowCpu, TableCell, TableReport};
+use crate::numbers::{Digits, Ends, brief_percent, percent};
+use crate::words;
+
+/// How the numbers of a table are written.
+#[derive(Debug)]
+pub(crate) struct Precision {
+    /// Digits of the ratios, by metric.
+    ratios: Vec<(Option<Quantity>, Digits)>,
+    cpu_ratios: Digits,
+    has_ratios: bool,
+}
+
+impl Precision {
+    pub(crate) fn for_table(table: &TableReport) -> Self {
+        let mut metrics: Vec<Option<Quantity>> = Vec::new();
+        for cell in &table.cells {
+            if !metrics.contains(&cell.metric) {
+                metrics.push(cell.metric);
+            }
+        }
+        let compared =
+            || table.cells.iter().filter_map(|cell| Some((cell.metric, cell.vs_baseline.as_ref()?)));
+        let of_metric = |metric: Option<Quantity>| {
+            let found = compared().filter(|(of, _)| *of == metric).map(|(_, found)| found);
+            (metric, Digits::of_ratios(found.map(|found| (found.ratio, Ends::from(found)))))
+        };
+        let duets = compared().filter_map(|(_, found)| found.duet.as_ref());
+        let of_cpu = duets.filter_map(|duet| Some((duet.cpu_ratio?, duet.cpu_ci95.into())));
+        Self {
+            ratios: metrics.into_iter().map(of_metric).collect(),
+            cpu_ratios: Digits::of_ratios(of_cpu),
+            has_ratios: table.cells.iter().any(TableCell::is_by_ratio),
+        }
+    }
+
+    /// The number of a row: `0.5312 (0.5101 to 0.5466)`. `None` without one.
+    pub(crate) fn value(&self, entry: &TableCell) -> Option<String> {
+        Some(words::value(entry.metric, entry.value?, ends(entry, self.has_ratios)))
+    }
+
+    /// A small rate of bits, with a unit of its own: `9.332 (9.311 to 9.342) Mbit/s`.
+    pub(crate) fn small_rate(&self, quantity: Option<Quantity>, entry: &TableCell) -> Option<String> {
+        words::small_rate(quantity, entry.value?, ends(entry, self.has_ratios))
+    }
+
+    /// `73.1 % (71.0 to 74.9)`.
+    pub(crate) fn share(&self, metric: Option<Quantity>, found: &Comparison) -> String {
+        let digits = self.ratios.iter().find(|(of, _)| *of == metric).map(|(_, digits)| digits);
+        digits.map_or_else(|| percent(found.ratio, found), |digits| digits.percent(found.ratio, found))
+    }
+
+    /// Microseconds per operation or megabyte.
+    pub(crate) fn cpu(cpu: &RowCpu) -> Option<String> {
+        Some(Digits::OF_VALUES.text(cpu.cost.micros()?, Ends::Unknown))
+    }
+
+    /// The CPU time in relation to the baseline's: `102 % (101 to 103)`.
+    pub(crate) fn cpu_share(&self, found: &Comparison) -> Option<String> {
+        let duet = found.duet.as_ref()?;
+        Some(self.cpu_ratios.percent(duet.cpu_ratio?, duet.cpu_ci95))
+    }
+
+    /// As [`Self::cpu_share`], without an interval.
+    pub(crate) fn brief_cpu_share(found: &Comparison) -> Option<String> {
+        Some(brief_percent(found.duet.as_ref()?.cpu_ratio?))
+    }
+}
+
+/// Beside ratios the range of a few trials would look like their intervals: it is among the details.
+fn ends(entry: &TableCell, has_ratios: bool) -> Ends {
+    let range = entry.alone.filter(|_| !has_ratios).and_then(|alone| Some((alone.n, alone.range?)));
+    match (entry.ci95, range) {
+        (Some(interval), _) => Ends::Interval(interval),
+        (None, Some((n, range))) => Ends::RangeOf(n, range),
+        (None, None) => Ends::Unknown,
+    }
+}

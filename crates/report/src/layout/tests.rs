@@ -1,0 +1,217 @@
+//! Groups, tiers and answers of the fixture's run.
+
+use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups, groups_by_what_is_known};
+use crate::build;
+use crate::fixture::{run, trials};
+use crate::model::{Comparison, DatagramReport, DuetReport, Report, SoloRatio};
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_contract::Role;
+use linerate_model::PlannedSystem;
+
+fn report() -> Report {
+    build(&run(), &trials(), &[])
+}
+
+fn text(sentence: &Sentence) -> String {
+    let part = |phrase: &Phrase| match phrase {
+        Phrase::Plain(text) | Phrase::Name(text) => text.clone(),
+    };
+    sentence.iter().map(part).collect()
+}
+
+/// All sentences of the answer for a group of a table.
+fn all(report: &Report, suite: usize, table: usize, group: usize) -> Vec<String> {
+    let suite = &report.suites[suite];
+    let GroupAnswer { lead, rest, .. } = answers(suite, &suite.tables[table]).swap_remove(group);
+    std::iter::once(&lead).chain(&rest).map(text).collect()
+}
+
+#[test]
+fn cells_with_the_same_baseline_are_a_group_with_short_names() {
+    let report = report();
+    let of = |suite: usize| groups(&report.suites[suite], &report.suites[suite].tables[0]);
+    let proxy = of(0);
+    assert_eq!(
+        proxy.iter().map(|group| group.label.as_str()).collect::<Vec<_>>(),
+        ["server nginx", "server apache"]
+    );
+    let names: Vec<(&str, Part)> =
+        proxy[0].members.iter().map(|member| (member.label.as_str(), member.part)).collect();
+    assert_eq!(names[..2], [("direct", Part::Baseline), ("iptables", Part::Competitor)]);
+    assert_eq!(names[5], ("limit", Part::Limit));
+    let transport: Vec<String> = of(1).into_iter().map(|group| group.label).collect();
+    assert_eq!(transport[0], "direction client-reads, size 64");
+    assert_eq!(transport.len(), 4);
+}
+
+#[test]
+fn tiers_are_separated_by_intervals_that_do_not_overlap() {
+    let mut report = report();
+    let table = &mut report.suites[0].tables[0];
+    let interval = |comparison: &mut Comparison, low: f64, high: f64| {
+        (comparison.ci95, comparison.ratio) = ([low, high], f64::midpoint(low, high));
+    };
+    for cell in &mut table.cells {
+        let Some(comparison) = &mut cell.vs_baseline else { continue };
+        match cell.id.as_str() {
+            "nginx/iptables" => interval(comparison, 0.97, 1.05),
+            "nginx/haproxy-http" => interval(comparison, 0.5, 0.6),
+            _ => interval(comparison, 0.55, 0.57),
+        }
+    }
+    let suite = &report.suites[0];
+    let group = &groups(suite, &suite.tables[0])[0];
+    let tier = |name: &str| group.members.iter().find(|member| member.label == name).unwrap().tier;
+    let tiers = ["direct", "iptables", "haproxy-http", "sslh-select", "sslh-ev", "limit"].map(tier);
+    assert_eq!(tiers, [Some(1), Some(1), Some(2), Some(2), None, None]);
+    let answer = all(&report, 0, 0, 0);
+    let first = "iptables and direct are first, with intervals that overlap: 100 to 101 % of direct, ";
+    assert!(answer[0].starts_with(first), "{answer:#?}");
+    let behind = "Behind iptables: sslh-select and haproxy-http, 55 to 56 % of direct.";
+    assert_eq!(answer[1], behind);
+}
+
+#[test]
+fn a_wide_interval_makes_no_tier_of_two() {
+    let mut report = report();
+    let table = &mut report.suites[0].tables[0];
+    for cell in &mut table.cells {
+        let Some(comparison) = &mut cell.vs_baseline else { continue };
+        (comparison.ci95, comparison.ratio, comparison.verdict) = match cell.id.as_str() {
+            "nginx/iptables" => ([0.9, 1.2], 1.05, Verdict::CannotTell),
+            "nginx/haproxy-http" => ([0.94, 0.96], 0.95, Verdict::Slower),
+            _ => ([0.97, 1.01], 0.99, Verdict::CannotTell),
+        };
+    }
+    let suite = &report.suites[0];
+    let group = &groups(suite, &suite.tables[0])[0];
+    let tier = |name: &str| group.members.iter().find(|member| member.label == name).unwrap().tier;
+    assert_eq!(["direct", "sslh-select", "haproxy-http"].map(tier), [Some(1), Some(1), Some(2)]);
+    assert_eq!(tier("iptables"), None);
+    let answer = all(&report, 0, 0, 0);
+    assert!(answer[0].starts_with("direct and sslh-select are first, "), "{answer:#?}");
+    assert!(answer[1].starts_with("Behind direct: haproxy-http"), "{answer:#?}");
+    assert!(
+        answer[2].starts_with("This run cannot tell iptables and sslh-select from direct"),
+        "{answer:#?}"
+    );
+}
+
+#[test]
+fn a_group_without_a_number_is_last_and_one_without_a_comparison_before_it() {
+    let mut report = report();
+    let suite = &mut report.suites[0];
+    for cell in &mut suite.tables[0].cells {
+        if cell.id.starts_with("nginx/") {
+            (cell.value, cell.vs_baseline) = (None, None);
+        } else {
+            cell.vs_baseline = None;
+        }
+    }
+    let suite = &report.suites[0];
+    let labels: Vec<String> =
+        groups_by_what_is_known(suite).into_iter().map(|(_, group)| group.label).collect();
+    assert_eq!(labels, ["", "server apache", "server nginx"]);
+}
+
+#[test]
+fn the_answer_names_who_is_ahead_next_and_last_and_what_is_missing() {
+    let answer = all(&report(), 0, 0, 0);
+    assert!(answer[0].starts_with("direct is ahead: 0.13"), "{answer:#?}");
+    assert!(answer[1].starts_with("Next: iptables, 8"), "{answer:#?}");
+    assert!(answer[2].starts_with("Last: sslh-select, 5"), "{answer:#?}");
+    assert!(answer.iter().any(|sentence| sentence.starts_with("Nearest to the limit: ")), "{answer:#?}");
+    let absent = "Without a number: sslh-ev (the reason is below the tables).";
+    assert_eq!(answer.last().map(String::as_str), Some(absent));
+}
+
+#[test]
+fn who_is_ahead_by_a_part_of_linerate_itself_is_named_as_such() {
+    let mut report = report();
+    let own = |name: &str| PlannedSystem {
+        role: Role::Relay,
+        name: name.to_owned(),
+        own: Some("a test".to_owned()),
+        ..PlannedSystem::default()
+    };
+    for cell in &mut report.suites[0].cells {
+        let of_cell = ["direct", "iptables"].into_iter().filter(|name| cell.id.ends_with(name));
+        cell.systems.extend(of_cell.chain(["all rows have it"]).map(own));
+    }
+    let answer = all(&report, 0, 0, 0);
+    assert_eq!(answer[1], "direct is linerate's own (a test).", "{answer:#?}");
+    // And iptables is not ahead.
+    assert!(answer[2].starts_with("Next: iptables, 8"), "{answer:#?}");
+}
+
+#[test]
+fn what_lost_more_than_a_hundredth_is_ahead_of_nothing() {
+    let mut report = report();
+    let lost = |percent| {
+        let [sent, received, lost] = [1_000, 995, 5];
+        Some(DatagramReport { sent, received, lost, lost_percent: percent, reordered: 0, duplicates: 0 })
+    };
+    for cell in &mut report.suites[0].cells {
+        cell.datagrams = lost(if cell.id == "nginx/iptables" { 1.5 } else { 0.5 });
+    }
+    let answer = all(&report, 0, 0, 0).join("\n");
+    assert!(answer.contains("Without a place, since more than 1 % was lost: iptables."), "{answer}");
+    assert!(!answer.contains("Next: iptables"), "{answer}");
+    report.suites[0].cells.iter_mut().for_each(|cell| cell.datagrams = lost(50.0));
+    let answer = all(&report, 0, 0, 0);
+    assert!(answer[0].starts_with("Without a place, since more than 1 % was lost: direct, "), "{answer:?}");
+}
+
+#[test]
+fn without_rounds_or_with_a_failed_control_there_is_no_order() {
+    let mut report = report();
+    let few = all(&report, 1, 0, 0);
+    assert_eq!(few[0], "Too few rounds for a verdict (fewer than 6).");
+    let disturbed = Some(DuetReport { strangers: Some(0.54), ..Default::default() });
+    let cells = report.suites[1].tables[0].cells.iter_mut();
+    cells.filter_map(|cell| cell.vs_baseline.as_mut()).for_each(|found| found.duet = disturbed.clone());
+    let strangers = "No verdict: other processes used 54 % of the CPU time in too many units.";
+    assert!(all(&report, 1, 0, 0)[0].starts_with(strangers), "{:?}", all(&report, 1, 0, 0));
+    for cell in report.suites[1].tables[0].cells.iter_mut().filter_map(|cell| cell.vs_baseline.as_mut()) {
+        let alone = SoloRatio { ratio: 1.4, ci95: [1.2, 1.6], n: 3 };
+        cell.duet = Some(DuetReport { contradicted_by: Some(alone), ..Default::default() });
+    }
+    let denied = all(&report, 1, 0, 0);
+    assert!(denied[0].starts_with("Without a verdict (see the warnings below the table): "), "{denied:?}");
+    let table = &mut report.suites[0].tables[0];
+    let mut control = table.cells.iter().find_map(|cell| cell.vs_baseline.clone()).unwrap();
+    (control.ratio, control.ci95, control.n) = (1.1, [1.05, 1.15], 8);
+    table.aa = Some(control);
+    for comparison in table.cells.iter_mut().filter_map(|cell| cell.vs_baseline.as_mut()) {
+        comparison.duet = Some(DuetReport::default());
+        comparison.verdict = Verdict::CannotTell;
+    }
+    let withdrawn = all(&report, 0, 0, 0);
+    assert!(
+        withdrawn[0].starts_with("The A/A check failed, so this table has no verdicts."),
+        "{withdrawn:?}"
+    );
+}
+
+#[test]
+fn what_the_run_cannot_tell_is_said_with_what_it_would_find() {
+    let mut report = report();
+    for cell in &mut report.suites[0].tables[0].cells {
+        let Some(comparison) = &mut cell.vs_baseline else { continue };
+        (comparison.verdict, comparison.smallest_detectable) = (Verdict::CannotTell, Some(0.05));
+    }
+    let answer = all(&report, 0, 0, 0).join("\n");
+    let expected = "This run cannot tell iptables, haproxy-http and sslh-select from direct; a difference of \
+                    5.00 % would probably be found.";
+    assert!(answer.contains(expected), "{answer}");
+}
+
+#[test]
+fn all_numbers_of_a_cell_are_listed_with_their_names() {
+    let report = report();
+    let cell = report.suites[0].cells.iter().find(|cell| cell.id == "nginx/haproxy-http").unwrap();
+    let names: Vec<String> = facts_of(cell).into_iter().map(|(name, _)| name).collect();
+    for name in ["n", "of limit", "relay CPU µs/op", "p99.9 µs", "bound by", "flags"] {
+        assert!(names.iter().any(|other| other == name), "{name}: {names:?}");
+    }
+}

@@ -1,0 +1,325 @@
+//! Numbers as text, with their units and intervals.
+
+pub(crate) use super::digits::{Digits, Ends, count};
+pub use super::digits::{counted, plain};
+
+use super::digits::{MULTIPLE, decimals, fixed, in_parentheses, value_and_range};
+use super::model::{AgainstTruth, Comparison, DuetReport};
+use super::words::{accuracy_name, detectable};
+use linerate_analysis::stats::accuracy::Accuracy;
+use linerate_analysis::stats::difference::LatencyDifference;
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_model::{DocumentUnit, Sharing};
+use std::time::Duration;
+
+/// `2.13 (2.10 to 2.19)`; with an interval of width 0, `2.130`.
+pub(crate) fn with_interval(value: f64, ends: impl Into<Ends>) -> String {
+    let (value, range) = value_and_range(value, ends.into());
+    in_parentheses(value, range)
+}
+
+/// `73 % (71 to 75)`; from 1,000 % on `10.8x (10.4 to 11.3)`.
+pub(crate) fn percent(ratio: f64, ends: impl Into<Ends>) -> String {
+    if ratio >= MULTIPLE {
+        return times(ratio, ends);
+    }
+    let (value, range) = value_and_range(ratio * 100.0, ends.into().map(|bound| bound * 100.0));
+    in_parentheses(value + " %", range)
+}
+
+/// A round ratio on an axis: `50 %`, `20x`.
+pub(crate) fn tick_percent(ratio: f64) -> String {
+    if ratio >= MULTIPLE { format!("{ratio:.0}x") } else { format!("{} %", ((ratio * 1e5).round() / 1e3)) }
+}
+
+/// As `percent`, to three significant digits and without an interval.
+pub(crate) fn brief_percent(ratio: f64) -> String {
+    if ratio >= MULTIPLE { format!("{}x", plain(ratio)) } else { format!("{} %", plain(ratio * 100.0)) }
+}
+
+/// `82 to 84 %`, and `82 %` where the two are equal at this precision; `0.82x to 12.3x` for multiples.
+pub(crate) fn percent_range(low: f64, high: f64) -> String {
+    if high >= MULTIPLE {
+        let [low, high] = [low, high].map(plain);
+        return if low == high { format!("{low}x") } else { format!("{low}x to {high}x") };
+    }
+    let digits = usize::from(low < 0.1);
+    let [low, high] = [low, high].map(|ratio| fixed(ratio * 100.0, digits));
+    if low == high { format!("{low} %") } else { format!("{low} to {high} %") }
+}
+
+/// `1.59x (1.57 to 1.61)`.
+pub(crate) fn times(ratio: f64, ends: impl Into<Ends>) -> String {
+    let (value, range) = value_and_range(ratio, ends.into());
+    in_parentheses(value + "x", range)
+}
+
+/// `+0.42 µs (0.36 to 0.48)`: how much longer an operation takes than with the baseline.
+pub(crate) fn difference(found: &LatencyDifference) -> String {
+    let LatencyDifference { us, ci95: [from, to] } = *found;
+    // The value may be near 0 while its interval is not.
+    let largest = [us, from, to].into_iter().map(f64::abs).fold(0.0, f64::max);
+    let digits = decimals(largest, [from, to]);
+    let sign = if us > 0.0 { "+" } else { "" };
+    let range = (from < to).then(|| format!(" ({} to {})", fixed(from, digits), fixed(to, digits)));
+    format!("{sign}{} µs{}", fixed(us, digits), range.unwrap_or_default())
+}
+
+/// `+2.84 µs`, without an interval.
+pub(crate) fn micros(us: f64) -> String {
+    let sign = if us > 0.0 { "+" } else { "" };
+    format!("{sign}{} µs", plain(us))
+}
+
+/// How much the value of a cell differs: `+29.6 %`, `-4.0 % (-4.5 to -3.5)`. `is_inverse`: lower values are
+/// those of a higher performance.
+pub(crate) fn change(ratio: f64, ends: impl Into<Ends>, is_inverse: bool) -> String {
+    let of = |ratio: f64| (if is_inverse { 1.0 / ratio } else { ratio } - 1.0) * 100.0;
+    let value = of(ratio);
+    let sign = if value > 0.0 { "+" } else { "" };
+    let ends = ends.into();
+    if ends == Ends::Unknown {
+        return format!("{sign}{} %", plain(value));
+    }
+    let (text, range) = value_and_range(value, ends.map(of));
+    in_parentheses(format!("{sign}{text} %"), range)
+}
+
+/// A figure of a document, with all its digits: `0.531 Gbit/s (0.432 to 0.638)`.
+pub(crate) fn figure(
+    unit: DocumentUnit,
+    value: Option<f64>,
+    range: Option<[f64; 2]>,
+    text: Option<&str>,
+) -> String {
+    let unit = unit.name();
+    let range = range.map(|[low, high]| format!("{low} to {high}"));
+    match (value, range) {
+        (Some(value), Some(range)) => format!("{value} {unit} ({range})"),
+        (Some(value), None) => format!("{value} {unit}"),
+        (None, Some(range)) => format!("{range} {unit}"),
+        (None, None) => text.unwrap_or_default().to_owned(),
+    }
+}
+
+/// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
+pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
+    let Comparison { with, n, duet, difference: micros, .. } = comparison;
+    let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95.into());
+    let range = range.map_or_else(String::new, |range| format!("{range}, "));
+    let verdict = match comparison.verdict {
+        _ if comparison.ci95_is_range => ": too few rounds for a verdict".to_owned(),
+        Verdict::WithinMargin => ": within the margin".to_owned(),
+        Verdict::SmallDifference => ": differs by less than the margin".to_owned(),
+        Verdict::CannotTell => cannot_tell(comparison),
+        Verdict::NotSlower => ": not slower by the margin".to_owned(),
+        Verdict::Faster | Verdict::Slower | Verdict::Failed | Verdict::Missing => String::new(),
+    };
+    let duet = duet.as_ref().map_or_else(String::new, duet_text);
+    let micros = micros.as_ref().map_or_else(String::new, |micros| format!(", {}", difference(micros)));
+    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){micros}{verdict}")
+}
+
+/// What a control shows that has passed.
+pub(crate) fn shows_bias(smallest: f64) -> String {
+    format!("a bias of {} % would have been seen", plain(smallest * 100.0))
+}
+
+/// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.
+pub(crate) fn error(found: &AgainstTruth) -> String {
+    let (error, range) = error_and_range(found);
+    let factor = if found.ratio < 1.0 {
+        format!(", {} times too low", plain(1.0 / found.ratio))
+    } else {
+        format!(", {} times the truth", plain(found.ratio))
+    };
+    let factor = Some(factor).filter(|_| found.accuracy == Accuracy::Wrong).unwrap_or_default();
+    format!("error {error} %{range} of {}: {}{factor}", plain(found.truth), accuracy_name(found.accuracy))
+}
+
+/// In percent; the range in parentheses, with a space before it.
+fn error_and_range(found: &AgainstTruth) -> (String, String) {
+    let ends = Ends::from_units(found.n, found.ci95).map(|bound| (bound - 1.0) * 100.0);
+    let (error, range) = value_and_range((found.ratio - 1.0) * 100.0, ends);
+    (error, range.map_or_else(String::new, |range| format!(" ({range})")))
+}
+
+/// `-95.6 % (-96.1 to -95.0): wrong`.
+pub(crate) fn brief_error(found: &AgainstTruth) -> String {
+    let (error, range) = error_and_range(found);
+    format!("{error} %{range}: {}", accuracy_name(found.accuracy))
+}
+
+/// With what contradicts or disturbs the ratio, or the difference that this number of units would probably
+/// have found.
+fn cannot_tell(comparison: &Comparison) -> String {
+    if comparison.duet.as_ref().is_some_and(|duet| duet.contradicted_by.is_some()) {
+        return ": cannot tell, its trials alone contradict it".to_owned();
+    }
+    if let Some(share) = comparison.duet.as_ref().and_then(|duet| duet.strangers) {
+        return format!(
+            ": cannot tell, other processes used {} % of the CPU time in too many units",
+            plain(share * 100.0)
+        );
+    }
+    if comparison.client_is_limit {
+        return ": cannot tell, the client was the limit".to_owned();
+    }
+    let found = comparison
+        .smallest_detectable
+        .map(|smallest| format!(" ({} is found in 80 % of runs)", detectable(smallest)));
+    format!(": cannot tell{}", found.unwrap_or_default())
+}
+
+/// ` units in duet; CPU 1.02x (1.01 to 1.03)`.
+fn duet_text(duet: &DuetReport) -> String {
+    let cpu = duet.cpu_ratio.zip(duet.cpu_ci95).map(|(ratio, ci95)| format!("; CPU {}", times(ratio, ci95)));
+    let units = match duet.sharing {
+        Some(Sharing::Turns) => " units in turns",
+        Some(Sharing::Alternating) => " units of alternating load",
+        _ => " units in duet",
+    };
+    let through = duet.through.as_ref().map(|third| format!(", each beside {third}"));
+    format!("{units}{}{}", through.unwrap_or_default(), cpu.unwrap_or_default())
+}
+
+/// `95 s`, `7.3 s`: seconds of wall time.
+pub(crate) fn seconds(value: f64) -> String {
+    format!("{} s", if value < 10.0 { fixed(value, 1) } else { fixed(value, 0) })
+}
+
+/// A time as text, such as `1m 2s`; parts of a second count as one.
+pub fn whole_seconds(seconds: f64) -> humantime::FormattedDuration {
+    humantime::format_duration(Duration::from_secs(seconds.ceil() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::SoloRatio;
+
+    #[test]
+    fn a_range_of_percentages_has_the_digits_of_its_lower_end() {
+        assert_eq!(percent_range(0.8192, 0.84), "82 to 84 %");
+        assert_eq!(percent_range(0.0421, 0.31), "4.2 to 31.0 %");
+        assert_eq!(percent_range(0.8192, 0.8199), "82 %");
+        assert_eq!(percent_range(0.8192, 12.34), "0.819x to 12.3x");
+    }
+
+    #[test]
+    fn a_ratio_of_a_thousand_percent_is_a_multiple() {
+        assert_eq!(percent(9.96, [9.5, 10.4]), "996 % (950 to 1,040)");
+        assert_eq!(percent(10.81, [10.4, 11.3]), "10.8x (10.4 to 11.3)");
+        assert_eq!((brief_percent(0.1234), brief_percent(10.0)), ("12.3 %".into(), "10.0x".into()));
+    }
+
+    #[test]
+    fn digits_follow_the_width_of_the_interval() {
+        assert_eq!(with_interval(2.1312, [2.1044, 2.1891]), "2.13 (2.10 to 2.19)");
+        assert_eq!(with_interval(2.1312, [2.1301, 2.1316]), "2.1312 (2.1301 to 2.1316)");
+        assert_eq!(with_interval(161.864, [150.2, 171.9]), "162 (150 to 172)");
+        assert_eq!(with_interval(76_321.4, [74_001.0, 78_012.0]), "76,321 (74,001 to 78,012)");
+        assert_eq!(with_interval(0.000_123_4, [0.000_12, 0.000_13]), "0.000123 (0.000120 to 0.000130)");
+    }
+
+    #[test]
+    fn a_number_keeps_two_digits_however_wide_its_interval() {
+        assert_eq!(with_interval(1.41, [0.2, 9.7]), "1.4 (0.2 to 9.7)");
+    }
+
+    #[test]
+    fn an_interval_of_width_zero_is_omitted() {
+        assert_eq!(
+            (with_interval(2.5, [2.5, 2.5]), with_interval(0.0, [0.0, 0.0])),
+            ("2.500".into(), "0".into())
+        );
+        assert_eq!(percent(0.5, [0.5, 0.5]), "50.00 %");
+    }
+
+    #[test]
+    fn percentages_and_sentences_have_the_documented_form() {
+        assert_eq!(percent(0.7312, [0.71, 0.749]), "73 % (71 to 75)");
+        assert_eq!(percent(0.0141, [0.0139, 0.0143]), "1.41 % (1.39 to 1.43)");
+        let mut comparison = Comparison {
+            with: "nginx/direct".to_owned(),
+            with_value: None,
+            ratio: 0.7312,
+            ci95: [0.71, 0.749],
+            ci95_is_range: false,
+            ci90: None,
+            difference: None,
+            p: Some(0.002),
+            q: None,
+            smallest_detectable: Some(0.0312),
+            n: 10,
+            units: Vec::new(),
+            verdict: Verdict::Slower,
+            autocorrelation: None,
+            client_is_limit: false,
+            duet: None,
+        };
+        let slower = "nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)";
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), slower);
+        comparison.verdict = Verdict::WithinMargin;
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: within the margin"));
+        comparison.verdict = Verdict::CannotTell;
+        let found = ": cannot tell (a difference of 3.12 % is found in 80 % of runs)";
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
+        comparison.smallest_detectable = Some(11.3);
+        let found = ": cannot tell (a difference by a factor of 12.3 is found in 80 % of runs)";
+        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
+        comparison.duet = Some(DuetReport {
+            cpu_ratio: Some(1.0212),
+            cpu_ci95: Some([1.0114, 1.0309]),
+            ..DuetReport::default()
+        });
+        assert!(
+            sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
+            "{}",
+            sentence("a", &comparison)
+        );
+        comparison.duet = Some(DuetReport { strangers: Some(0.312), ..DuetReport::default() });
+        let disturbed = ": cannot tell, other processes used 31.2 % of the CPU time in too many units";
+        assert!(sentence("a", &comparison).ends_with(disturbed), "{}", sentence("a", &comparison));
+        let alone = SoloRatio { ratio: 0.804, ci95: [0.79, 0.82], n: 7 };
+        comparison.duet = Some(DuetReport { contradicted_by: Some(alone), ..DuetReport::default() });
+        let denied = ": cannot tell, its trials alone contradict it";
+        assert!(sentence("a", &comparison).ends_with(denied), "{}", sentence("a", &comparison));
+        comparison.duet = None;
+        comparison.difference = LatencyDifference::from_ratio(0.96, [0.955, 0.965], 10.08);
+        let micros = ", n=10), +0.42 µs (0.37 to 0.47): cannot tell";
+        assert!(sentence("a", &comparison).contains(micros), "{}", sentence("a", &comparison));
+        comparison.difference = None;
+        (comparison.n, comparison.ci95_is_range) = (5, true);
+        assert!(sentence("a", &comparison).ends_with(", n=5): too few rounds for a verdict"));
+        (comparison.n, comparison.ci95) = (1, [comparison.ratio; 2]);
+        assert_eq!(
+            sentence("a", &comparison),
+            "a is 0.7312x nginx/direct (n=1): too few rounds for a verdict"
+        );
+    }
+
+    #[test]
+    fn a_difference_near_zero_has_the_digits_of_its_interval_and_a_larger_one_its_sign() {
+        let text = |us, ci95| difference(&LatencyDifference { us, ci95 });
+        assert_eq!(text(0.0003, [-0.12, 0.14]), "+0.00 µs (-0.12 to 0.14)");
+        assert_eq!(text(-1.23, [-1.5, -1.1]), "-1.2 µs (-1.5 to -1.1)");
+    }
+
+    #[test]
+    fn a_figure_of_a_document_has_all_its_digits_and_a_change_its_sign() {
+        let of = |value, range| figure(DocumentUnit::Seconds, value, range, Some("none"));
+        assert_eq!(of(Some(161.864), None), "161.864 s");
+        assert_eq!(of(Some(0.531), Some([0.432, 0.638])), "0.531 s (0.432 to 0.638)");
+        assert_eq!((of(None, Some([2.3, 5.3])), of(None, None)), ("2.3 to 5.3 s".into(), "none".into()));
+        assert_eq!(change(0.772, None, true), "+29.5 %");
+        assert_eq!(change(0.96, Some([0.955, 0.965]), false), "-4.0 % (-4.5 to -3.5)");
+        assert_eq!(micros(2.84), "+2.84 µs");
+    }
+
+    #[test]
+    fn damaged_numbers_do_not_widen_a_table() {
+        assert_eq!(with_interval(1e300, [1e299, 1e301]), "1.00e300 (1.00e299 to 1.00e301)");
+        assert_eq!(with_interval(1e-300, [0.0, 1e-299]), "0.000000000000 (0.000000000000 to 0.000000000000)");
+    }
+}

@@ -1,0 +1,231 @@
+//! The report for a terminal, with colours where the style has them: the answer first, then compact tables,
+//! or, in the long form, every number.
+
+mod compact;
+
+use super::comparison;
+use super::formats::Style;
+use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable};
+use super::model::{PublishedReport, Report, SuiteReport, TableReport};
+use comfy_table::{
+    Attribute, Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
+};
+use linerate_analysis::stats::accuracy::Accuracy;
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_model::BUILD_AXIS;
+use std::fmt::Write;
+
+pub(super) fn render(report: &Report, style: Style) -> String {
+    let mut text = String::new();
+    if let Some(line) = layout::first_line(report) {
+        let _ = writeln!(text, "{}\n", bold(&line, style));
+    }
+    for suite in &report.suites {
+        suite_text(&mut text, suite, style);
+    }
+    if let Some(latencies) = report.comparison.as_ref().and_then(comparison::latencies) {
+        text.push_str(&text_table(&latencies, style));
+    }
+    let lines = match &report.comparison {
+        Some(compared) => comparison::made(compared),
+        None => layout::progress(report),
+    };
+    for line in lines {
+        let _ = writeln!(text, "{line}");
+    }
+    match &report.comparison {
+        Some(_) => _ = writeln!(text, "again: {}", report.run.command),
+        None => _ = writeln!(text, "{}", layout::time(report)),
+    }
+    if !style.long {
+        let _ = writeln!(text, "every metric, interval and flag: linerate report DIR --long, or report.html");
+    }
+    text
+}
+
+/// Lines of text and tables are this wide where the terminal has no width, or a larger one.
+const WIDTH: usize = 100;
+
+fn width(style: Style) -> usize {
+    style.width.map_or(WIDTH, |width| usize::from(width).min(WIDTH))
+}
+
+fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
+    let _ = writeln!(text, "{}: {}\n", bold(&suite.name, style), suite.question);
+    for table in &suite.tables {
+        let _ = writeln!(text, "{}", bold(&table.title, style));
+        if style.long {
+            long(text, suite, table, style);
+        } else if table.columns == BUILD_AXIS {
+            let grid = layout::grid(suite, table);
+            let _ = writeln!(text, "{}\n{}", grid.caption, grid_table(&grid, style));
+            text.push_str(&warnings(table, style));
+        } else {
+            text.push_str(&compact::table(suite, table, style));
+        }
+        text.push('\n');
+    }
+    if let Some(published) = &suite.published {
+        published_text(text, published, style);
+    }
+    for exception in layout::exceptions(suite) {
+        let detail = exception.detail.replace('\n', "\n    ");
+        let _ = writeln!(text, "{} {}: {detail}", exception.ids.join(", "), bold(exception.word, style));
+    }
+    text.push('\n');
+}
+
+/// A document beside the run.
+fn published_text(text: &mut String, published: &PublishedReport, style: Style) {
+    let _ = writeln!(text, "{}", bold("as published", style));
+    for line in layout::published::about(published) {
+        text.push_str(&wrapped(&line, width(style)));
+    }
+    if !published.findings.is_empty() {
+        let _ = writeln!(text, "\n{}", bold("findings of the document", style));
+    }
+    for finding in &published.findings {
+        text.push_str(&wrapped(&layout::published::finding_line(finding), width(style)));
+    }
+    for shown in layout::published::tables(published, &[]) {
+        let mut table = empty(style, LINE_UNDER_HEADERS);
+        table.set_header(shown.headers.iter().map(|name| header(name, style)));
+        table.add_rows(shown.rows);
+        let _ = writeln!(text, "\n{}\n{}", bold(&shown.title, style), table.trim_fmt());
+        shown.notes.iter().for_each(|note| text.push_str(&wrapped(note, width(style))));
+    }
+    let rounds = if style.long { layout::published::rounds(published) } else { Vec::new() };
+    rounds.iter().for_each(|line| text.push_str(&wrapped(line, width(style))));
+    text.push('\n');
+}
+
+/// Every metric, interval and flag of a table.
+fn long(text: &mut String, suite: &SuiteReport, table: &TableReport, style: Style) {
+    let grid = layout::grid(suite, table);
+    let _ = writeln!(text, "{}", grid.caption);
+    for answer in layout::answers(suite, table) {
+        text.push_str(&answer_text(&answer, style));
+    }
+    let _ = writeln!(text, "{}", grid_table(&grid, style));
+    text.push_str(&warnings(table, style));
+    for line in layout::sentences(suite, table).iter().chain(grid.notes) {
+        let _ = writeln!(text, "{line}");
+    }
+    let details = layout::details(suite, table, Depth::Brief);
+    if !details.rows.is_empty() {
+        let _ = writeln!(text, "\n{}:\n{}", details.title, details_table(&details, style));
+    }
+}
+
+/// In lines, below a table.
+fn warnings(table: &TableReport, style: Style) -> String {
+    layout::warnings(table).iter().map(|line| wrapped(line, width(style))).collect()
+}
+
+/// An answer in lines.
+fn answer_text(answer: &GroupAnswer, style: Style) -> String {
+    let phrase = |phrase: &Phrase| match phrase {
+        Phrase::Plain(text) => text.clone(),
+        Phrase::Name(name) => bold(name, style),
+    };
+    let label = Some(&answer.label).filter(|label| !label.is_empty());
+    let sentences = std::iter::once(&answer.lead).chain(&answer.rest);
+    let sentences = sentences.map(|sentence| sentence.iter().map(phrase).collect::<String>());
+    let words = label.map(|label| format!("{label}:")).into_iter().chain(sentences).collect::<Vec<_>>();
+    wrapped(&words.join(" "), width(style))
+}
+
+/// Lines of at most `width` columns, broken between words.
+pub(super) fn wrapped(text: &str, width: usize) -> String {
+    let (mut lines, mut used) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let columns = console::measure_text_width(word);
+        if used > 0 && used + 1 + columns > width {
+            lines.push('\n');
+            used = 0;
+        } else if used > 0 {
+            lines.push(' ');
+            used += 1;
+        }
+        lines.push_str(word);
+        used += columns;
+    }
+    lines + "\n"
+}
+
+fn grid_table(grid: &Grid<'_>, style: Style) -> String {
+    let mut table = empty(style, presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(std::iter::once(&grid.corner).chain(&grid.columns).map(|name| header(name, style)));
+    for row in &grid.rows {
+        let cells =
+            row.cells.iter().map(|cell| cell.as_ref().map_or_else(|| Cell::new(""), |s| cell_text(s, style)));
+        table.add_row(std::iter::once(Cell::new(&row.label)).chain(cells));
+    }
+    table.trim_fmt()
+}
+
+fn cell_text(cell: &GridCell, style: Style) -> Cell {
+    let text = Cell::new(cell.lines().cloned().collect::<Vec<_>>().join("\n"));
+    let colour = match cell.verdict {
+        _ if !cell.is_ok => Some(Color::Yellow),
+        _ if cell.accuracy == Some(Accuracy::Wrong) => Some(Color::Red),
+        Some(Verdict::Faster) => Some(Color::Green),
+        Some(Verdict::Slower) => Some(Color::Red),
+        _ => None,
+    };
+    match colour.filter(|_| style.colour) {
+        Some(colour) => text.fg(colour),
+        None => text,
+    }
+}
+
+/// Only the last column, which contains sentences, is wrapped in a narrow terminal.
+fn details_table(details: &TextTable, style: Style) -> String {
+    let mut table = empty(style, LINE_UNDER_HEADERS);
+    table.set_header(details.headers.iter().map(|name| header(name, style)));
+    table.add_rows(&details.rows);
+    let last = details.headers.len().saturating_sub(1);
+    table
+        .column_iter_mut()
+        .take(last)
+        .for_each(|column| _ = column.set_constraint(ColumnConstraint::ContentWidth));
+    table.trim_fmt()
+}
+
+const LINE_UNDER_HEADERS: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─'));
+
+/// A table without lines, and an empty line below it.
+pub(super) fn text_table(shown: &TextTable, style: Style) -> String {
+    let mut table = plain_table(style);
+    table.set_header(&shown.headers).add_rows(&shown.rows);
+    table.trim_fmt() + "\n\n"
+}
+
+/// An empty table without lines, as wide as the terminal.
+pub fn plain_table(style: Style) -> Table {
+    empty(style, presets::NOTHING)
+}
+
+fn empty(style: Style, lines: TableStyle) -> Table {
+    let mut table = Table::new();
+    table.load_style(lines);
+    if style.colour {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    // Without a width, comfy-table would query the terminal.
+    match style.width {
+        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+        None => table.set_content_arrangement(ContentArrangement::Disabled),
+    };
+    table
+}
+
+fn header(name: &str, style: Style) -> Cell {
+    if style.colour { Cell::new(name).add_attribute(Attribute::Bold) } else { Cell::new(name) }
+}
+
+fn bold(text: &str, style: Style) -> String {
+    if style.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
+}
