@@ -4,8 +4,8 @@
 //! processes, the state of the machine over minutes) is the same for all these units, so that only a second
 //! run shows it.
 
+use crate::judge::{self, Comparison, SortedJournal};
 use crate::stats::estimate::{median, standard_deviation};
-use crate::summary::{self, Comparison, SortedJournal};
 use linerate_model::{Duet, Run, Sharing, Trial};
 use std::collections::BTreeMap;
 
@@ -78,12 +78,12 @@ type Compared = ((String, String), Comparison);
 fn comparisons(run: &Run, trials: &[Trial], duets: &[Duet]) -> Vec<Compared> {
     let journal = SortedJournal::sort(run, trials, duets);
     let in_suite = |planned| {
-        let tables = summary::suite(planned, &journal).tables.into_iter();
+        let tables = judge::suite(planned, &journal, None).tables.into_iter();
         let entries = tables.flat_map(|table| {
             let metric = table.planned.metric;
             table.entries.into_iter().filter(move |entry| entry.metric == metric)
         });
-        let compared = |entry: summary::Entry| Some(((planned.name.clone(), entry.id), entry.vs_baseline?));
+        let compared = |entry: judge::Entry| Some(((planned.name.clone(), entry.id), entry.vs_baseline?));
         entries.filter_map(compared).collect::<Vec<Compared>>()
     };
     run.suites.iter().flat_map(in_suite).collect()
@@ -127,8 +127,8 @@ fn pairing(comparison: &Comparison) -> Pairing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::DuetReport;
     use crate::stats::verdict::Verdict;
-    use crate::summary::DuetReport;
 
     fn comparison(ratio: f64, half: f64, sharing: Option<Sharing>) -> Comparison {
         Comparison {

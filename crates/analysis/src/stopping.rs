@@ -14,7 +14,7 @@
 
 mod tables;
 
-use crate::comparison::{JudgedPair, Judgement, judge, judge_until};
+use crate::judge::pairs::{JudgedPair, Judgement, judge, judge_until};
 use crate::stats::early;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::sequential::{last_look, next_look};

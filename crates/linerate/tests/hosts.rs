@@ -167,6 +167,6 @@ while True:
     );
     let Some(output) = among("3", &out, &script) else { return };
     let cell = out.report().comparison.unwrap().cells.remove(0);
-    assert!(cell.cpu.as_ref().is_some_and(|cpu| cpu.percent > 10.0), "{cell:?}{}", output.stderr);
+    assert!(cell.findings.cpu().is_some_and(|cpu| cpu.percent() > 10.0), "{cell:?}{}", output.stderr);
     assert_eq!(output.stdout, "status 0\n", "{}", output.stderr);
 }

@@ -6,16 +6,16 @@ mod published;
 
 use super::comparison::ComparisonReport;
 use super::words::json;
+pub use linerate_analysis::judge::{
+    AgainstTruth, Alone, Comparison, Disturbance, DuetReport, Flag, OutcomeWord, Quantity, ShareOf,
+    SoloRatio, TableUnit,
+};
 use linerate_analysis::stats::bound::Bottleneck;
 use linerate_analysis::stats::cost::{Consumer, Per};
 use linerate_analysis::stats::latency::{Latency, LatencyCurve};
 pub use linerate_analysis::stats::sensitivity::Sensitivity;
 pub use linerate_analysis::stats::transport::{DatagramReport, SeriesReport, TcpReport};
 pub use linerate_analysis::stats::usage::UsageReport;
-pub use linerate_analysis::summary::{
-    AgainstTruth, Alone, Comparison, Disturbance, DuetReport, Flag, OutcomeWord, Quantity, ShareOf,
-    SoloRatio, TableUnit,
-};
 use linerate_contract::{Errors, Role};
 use linerate_model::Better;
 use linerate_model::axes::Axes;
@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Report {
-    /// `linerate.report/3`.
+    /// `linerate.report/4`.
     pub schema: String,
     pub run: RunFacts,
     pub host: Host,
@@ -43,7 +43,7 @@ pub struct Report {
     pub suites: Vec<SuiteReport>,
 }
 
-pub const REPORT_SCHEMA: &str = "linerate.report/3";
+pub const REPORT_SCHEMA: &str = "linerate.report/4";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]

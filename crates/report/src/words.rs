@@ -3,10 +3,10 @@
 
 use super::model::{Disturbance, Oddity};
 use super::numbers::{Digits, Ends, count, plain};
+use linerate_analysis::judge::{Confirmation, FailedTrial, Flag, OutcomeWord, Quantity, TableUnit};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::bound::Bottleneck;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_analysis::summary::{Confirmation, FailedTrial, Flag, OutcomeWord, Quantity, TableUnit};
 use linerate_model::{LabFlag, Metric, Outcome};
 use std::fmt::Write;
 

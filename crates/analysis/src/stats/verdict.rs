@@ -11,14 +11,12 @@ pub const MARGIN: f64 = 0.03;
 pub const FALSE_DISCOVERY: f64 = 0.05;
 
 /// What became of a comparison, a reading of it, a cell that has two builds, or all these cells together.
-///
-/// Lines of gates by earlier versions have other words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Verdict {
     #[serde(rename = "faster")]
     Faster,
-    #[serde(rename = "slower", alias = "slowdown")]
+    #[serde(rename = "slower")]
     Slower,
     /// The 95 % interval excludes 1 and is inside the margin: certain, and too small to matter.
     #[serde(rename = "differs by less than the margin")]
@@ -27,15 +25,15 @@ pub enum Verdict {
     #[serde(rename = "within the margin")]
     WithinMargin,
     /// Any slowdown is below the margin: enough for a gate.
-    #[serde(rename = "not slower", alias = "no-slowdown")]
+    #[serde(rename = "not slower")]
     NotSlower,
-    #[serde(rename = "cannot tell", alias = "open")]
+    #[serde(rename = "cannot tell")]
     CannotTell,
     /// There is no ratio: a cell or more than a tenth of the units failed.
     #[serde(rename = "failed")]
     Failed,
     /// There is no ratio: a system is not here, or does not support the cell; of all cells: there is none.
-    #[serde(rename = "missing", alias = "nothing")]
+    #[serde(rename = "missing")]
     Missing,
 }
 

@@ -1,11 +1,11 @@
 //! Further units of tables: for ratios whose interval is wider than the precision.
 
 use super::{Made, Need};
+use crate::judge::{self, Entry, SortedJournal, undisturbed};
 use crate::stats::duet::{is_busy_loop, is_of_windows, log_ratio, log_ratio_of_loops};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::verdict::MARGIN;
-use crate::summary::{self, Entry, SortedJournal, undisturbed};
 use linerate_model::{Duet, PlannedCell, PlannedPair, PlannedSuite, Trial};
 
 /// The half-width of a budget without a precision of its own: a ratio of 1 is then within the margin.
@@ -102,7 +102,7 @@ impl Made<'_> {
             [ratio, error.and_then(|found| wide(vec![&entry.id], found.ratio, found.ci95, found.n))]
         };
         let journal = SortedJournal::sort(self.run, self.trials, self.duets);
-        let tables = summary::suite(suite, &journal).tables;
+        let tables = judge::suite(suite, &journal, None).tables;
         let entries = tables
             .iter()
             .flat_map(|table| table.entries.iter().filter(|entry| entry.metric == table.planned.metric));

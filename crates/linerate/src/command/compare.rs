@@ -3,9 +3,9 @@
 use super::load::target::{HTTP, TCP, Target, UDP, WEBSOCKET};
 use super::{Terminal, history, print, report_note};
 use crate::cli::{BuildOptions, CommandOptions, CompareArgs, with_settings};
-use crate::comparison::stored;
 use crate::error::Error;
 use crate::journal::{self, RUNS};
+use crate::judge::pairs::stored;
 use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
 use crate::project::Project;

@@ -219,7 +219,7 @@ mod tests {
     use crate::measurement::Claim;
     use crate::suite::{Form, load_all};
     use crate::system::Registry;
-    use linerate_analysis::summary::figure_ratio;
+    use linerate_analysis::judge::figure_ratio;
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
 

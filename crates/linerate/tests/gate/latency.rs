@@ -2,7 +2,8 @@
 
 use crate::common::{Folder, Output};
 use crate::script::Script;
-use linerate::report::comparison::{ComparedCell, LatencyChange};
+use linerate::judge::pairs::{Confirmation, Finding};
+use linerate::report::comparison::ComparedCell;
 use linerate::stats::verdict::Verdict;
 
 /// A gate of a pipe at a fixed rate: p50 is 200 us and p90 400 us, in both builds unless the script says
@@ -18,8 +19,9 @@ fn cell(folder: &Folder) -> ComparedCell {
     folder.report().comparison.unwrap().cells.remove(0)
 }
 
-fn reading<'c>(cell: &'c ComparedCell, name: &str) -> &'c LatencyChange {
-    cell.latency.iter().find(|latency| latency.name == name).unwrap_or_else(|| panic!("{name}: {cell:?}"))
+fn finding<'c>(cell: &'c ComparedCell, name: &str) -> &'c Finding {
+    let mut latencies = cell.findings.latencies();
+    latencies.find(|latency| latency.measure.name() == name).unwrap_or_else(|| panic!("{name}: {cell:?}"))
 }
 
 #[test]
@@ -31,17 +33,17 @@ fn a_planted_20_us_is_status_1_and_the_difference_of_each_percentile_is_found() 
     let sentence = out.stdout.lines().next().unwrap();
     assert!(sentence.contains("pipe responds ") && sentence.contains(" % later at p50"), "{}", out.stdout);
     let found = cell(&folder);
-    assert_eq!((found.rate.as_ref(), found.latency_verdict), (None, Some(Verdict::Slower)));
+    assert_eq!((found.findings.rate(), found.latency_verdict), (None, Some(Verdict::Slower)));
     for (name, us) in [("p50", 20.0), ("p90", 40.0), ("mean", 24.0), ("p99", 40.0), ("p99.9", 40.0)] {
-        let latency = reading(&found, name);
+        let latency = finding(&found, name);
         let difference = latency.difference.unwrap();
         let [low, high] = difference.ci95;
         assert!(low < us && us < high && high - low < us / 4.0, "{name}: {difference:?}");
-        let [low, high] = latency.change.ci95.unwrap();
-        assert!(low < 10.0 && 10.0 < high && (latency.change.percent - 10.0).abs() < 1.0, "{latency:?}");
-        assert_eq!(latency.change.second_series.as_deref(), Some("confirmed"), "{name}");
+        let [low, high] = latency.percent_ci95().unwrap();
+        assert!(low < 10.0 && 10.0 < high && (latency.percent() - 10.0).abs() < 1.0, "{latency:?}");
+        assert_eq!(latency.second_series, Some(Confirmation::Confirmed), "{name}");
     }
-    assert!((reading(&found, "p50").base_us - 200.0).abs() < 2.0, "{found:?}");
+    assert!((finding(&found, "p50").values.unwrap()[0] - 200.0).abs() < 2.0, "{found:?}");
     for part in ["an open loop of 4,000/s", "turns of 30 ms", "p99.9"] {
         assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
     }

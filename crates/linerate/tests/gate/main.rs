@@ -9,6 +9,7 @@ mod script;
 mod written;
 
 use common::{Folder, Output};
+use linerate::judge::pairs::Confirmation;
 use linerate::measurement::{Outcome, Stage};
 use linerate::stats::verdict::Verdict;
 use script::Script;
@@ -56,11 +57,11 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     }
     let found = folder.report().comparison.unwrap();
     assert_eq!(found.conclusion, Verdict::Slower);
-    let rate = found.cells[0].rate.as_ref().unwrap();
-    let [low, high] = rate.ci95.unwrap();
+    let rate = found.cells[0].findings.rate().unwrap();
+    let [low, high] = rate.percent_ci95().unwrap();
     // 0.200 / 0.208
     assert!(low < -3.85 && -3.85 < high && high < 0.0, "{rate:?}");
-    assert_eq!(rate.second_series.as_deref(), Some("confirmed"));
+    assert_eq!(rate.second_series, Some(Confirmation::Confirmed));
     assert_eq!(found.cells[1].verdict, Verdict::WithinMargin);
     // Before it starts, and after the first units.
     assert!(out.stderr.matches("find a slowdown of").count() == 2, "{}", out.stderr);
@@ -187,8 +188,8 @@ fn a_large_difference_is_found_in_three_units_and_a_gate_confirms_it_in_three_mo
         assert_eq!(out.status, status, "{}\n{}", out.stdout, out.stderr);
         let found = folder.report().comparison.unwrap();
         assert_eq!((found.conclusion, found.cells[0].units), (Verdict::Slower, units), "{}", out.stdout);
-        let rate = found.cells[0].rate.as_ref().unwrap();
-        let [low, high] = rate.ci95.unwrap();
+        let rate = found.cells[0].findings.rate().unwrap();
+        let [low, high] = rate.percent_ci95().unwrap();
         // 0.200 / 0.300
         assert!(low < -33.3 && -33.3 < high && high < -25.0, "{rate:?}");
     }
@@ -288,7 +289,8 @@ fn an_interrupted_gate_has_no_verdict_and_goes_on() {
     let out = slower().run(&["gate", "--resume", cut.str()]);
     assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
     assert_eq!(gate(&slower(), &whole, &[]).status, 1);
-    let [cut, whole] = [cut, whole].map(|folder| folder.report().comparison.unwrap().cells[0].rate.clone());
+    let [cut, whole] =
+        [cut, whole].map(|folder| folder.report().comparison.unwrap().cells[0].findings.clone());
     assert_eq!(cut, whole);
 }
 
@@ -308,7 +310,7 @@ fn compare_is_status_0_whatever_it_finds() {
     let out = script.run(&args);
     assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stdout.starts_with("pipe needs ") && out.stdout.contains("; rate -3."), "{}", out.stdout);
-    let rate = folder.report().comparison.unwrap().cells[0].rate.clone().unwrap();
+    let rate = folder.report().comparison.unwrap().cells[0].findings.rate().copied().unwrap();
     assert_eq!((rate.verdict, rate.second_series), (Verdict::Slower, None));
 }
 

@@ -242,11 +242,11 @@ fn two_addresses_are_compared_by_turns() {
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let cell = |out: &str| common::report(&folder.path().join(out)).comparison.unwrap().cells.remove(0);
     let far = cell("out-unknown");
-    assert!(far.rate.as_ref().unwrap().percent < -50.0 && far.cpu.is_none(), "{far:?}");
+    assert!(far.findings.rate().unwrap().percent() < -50.0 && far.findings.cpu().is_none(), "{far:?}");
     assert!(out.stdout.contains("CPU time and memory are not known"), "{}", out.stdout);
     assert!(mixed.status == 2 && mixed.stderr.contains("`./server.py` is no address"), "{}", mixed.stderr);
     assert_eq!(known.status, 0, "{}{}", known.stdout, known.stderr);
-    assert!(cell("out").cpu.is_some(), "{}", known.stdout);
+    assert!(cell("out").findings.cpu().is_some(), "{}", known.stdout);
     assert!(known.stdout.contains("listen on their ports (local)"), "{}", known.stdout);
     assert!(known.stdout.contains("--host 'near=local' --host 'far=local'"), "{}", known.stdout);
     assert!(one.status == 2 && one.stderr.contains("--host far=local for this machine"), "{}", one.stderr);
@@ -316,7 +316,7 @@ fn servers_of_http_2_and_http_3_are_compared() {
             let open = compare(&folder, &[&words[..], &["--rate", "500"]].concat());
             assert_eq!(open.status, 0, "{}{}", open.stdout, open.stderr);
             let paced = common::report(&folder.path().join("out")).comparison.unwrap();
-            assert!(!paced.cells[0].latency.is_empty(), "{:?}", paced.cells);
+            assert!(paced.cells[0].findings.latencies().next().is_some(), "{:?}", paced.cells);
             let _ = fs::remove_dir_all(folder.path().join("out"));
         }
         let out = compare(&folder, &[&words[..], https].concat());

@@ -2,6 +2,7 @@
 
 use crate::commands::{compare_within, workplace};
 use crate::{common, machine};
+use linerate::judge::pairs::Measure;
 use linerate::stats::verdict::Verdict;
 
 #[test]
@@ -15,9 +16,10 @@ fn half_a_millisecond_is_found_at_half_of_the_capacity() {
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     let cell = &compared.cells[0];
-    assert!(cell.units > 0 && cell.detail.is_none() && cell.rate.is_none(), "{cell:?}");
-    let p50 = &cell.latency[0];
-    assert!(p50.name == "p50" && p50.head_us - p50.base_us > 300.0, "{p50:?}");
+    assert!(cell.units > 0 && cell.detail.is_none() && cell.findings.rate().is_none(), "{cell:?}");
+    let p50 = cell.findings.main().unwrap();
+    let [base, head] = p50.values.unwrap();
+    assert!(p50.measure == Measure::P50 && head - base > 300.0, "{p50:?}");
     // On a machine where others have half of the CPUs the time is over after a few units.
     if cell.units >= 12 {
         assert_eq!(cell.latency_verdict, Some(Verdict::Slower), "{}{}", out.stdout, out.stderr);

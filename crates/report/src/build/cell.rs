@@ -3,13 +3,13 @@
 use super::path;
 use crate::model::{CellReport, CpuCost};
 use crate::words;
+use linerate_analysis::judge::{Alone, CellSummary, Quantity, flags};
 use linerate_analysis::stats::cost::{Consumer, Per, cost};
 use linerate_analysis::stats::estimate::Estimate;
 use linerate_analysis::stats::latency::{Pool, sound};
 use linerate_analysis::stats::metric::Value;
 use linerate_analysis::stats::transport;
 use linerate_analysis::stats::usage::usage;
-use linerate_analysis::summary::{Alone, CellSummary, Quantity, flags};
 use linerate_contract::Errors;
 use linerate_model::Outcome;
 use std::collections::{BTreeMap, BTreeSet};

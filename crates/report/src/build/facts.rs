@@ -1,8 +1,8 @@
 //! Facts of the run as a whole: progress, and time by stage.
 
 use crate::model::{Oddity, RunFacts};
+use linerate_analysis::judge::{CellTrials, SortedJournal, disturbed};
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
-use linerate_analysis::summary::{CellTrials, SortedJournal, disturbed};
 use linerate_contract::Nanos;
 use linerate_model::{Duet, PlannedPair, PlannedSuite, Run, Sharing, Stage, is_given_up};
 use std::collections::{BTreeMap, BTreeSet};

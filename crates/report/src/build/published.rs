@@ -3,12 +3,12 @@
 use super::cell::why_no_number;
 use crate::model::{DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo};
 use crate::numbers;
-use linerate_analysis::stats::ByRound;
-use linerate_analysis::stats::estimate::Estimate;
-use linerate_analysis::summary::{
+use linerate_analysis::judge::{
     Alone, CellSummary, Comparisons, Confirmation, FindingReading, RowValue, SuiteSummary, figure_ratio,
     readings,
 };
+use linerate_analysis::stats::ByRound;
+use linerate_analysis::stats::estimate::Estimate;
 use linerate_model::Better;
 use linerate_model::{
     Claim, DerivedRow, DerivedTable, Finding, Metric, Published, PublishedFigure, PublishedTable,

@@ -4,14 +4,20 @@ use super::cell;
 use super::published::Repeated;
 use super::table::table;
 use crate::model::{CellReport, SuiteReport, TableReport};
+use linerate_analysis::judge::pairs::Judgement;
+use linerate_analysis::judge::{self, Comparisons, Flag, SortedJournal};
 use linerate_analysis::parallel;
-use linerate_analysis::summary::{self, Comparisons, Flag, SortedJournal};
 use linerate_model::{Metric, PlannedSuite};
 
 /// `published`: the run has only the tables that repeat a document.
-pub(super) fn suite(planned: &PlannedSuite, journal: &SortedJournal<'_>, published: bool) -> SuiteReport {
-    let summary = summary::suite(planned, journal);
-    let comparisons = Comparisons { suite: &planned.name, journal };
+pub(super) fn suite(
+    planned: &PlannedSuite,
+    journal: &SortedJournal<'_>,
+    judgement: Option<&Judgement>,
+    published: bool,
+) -> SuiteReport {
+    let summary = judge::suite(planned, journal, judgement);
+    let comparisons = Comparisons { suite: &planned.name, journal, judgement };
     let document = planned.published.as_ref();
     let document = document.and_then(|document| {
         Repeated { published: document, summary: &summary, comparisons }.report(published)

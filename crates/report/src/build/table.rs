@@ -1,16 +1,15 @@
 //! A table as a report has it: its metrics in words.
 
 use crate::model::{BestOfResult, CpuCost, RowCpu, TableCell, TableReport, TableUnit};
+use linerate_analysis::judge::{AgainstBest, Comparison, Entry, Quantity, TableSummary};
 use linerate_analysis::stats::cost::Per;
-use linerate_analysis::summary::{AgainstBest, Alone, Comparison, Entry, Quantity, TableSummary};
-use linerate_contract::Role;
 
 pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
     let TableSummary { planned, operations, entries, aa, margin, best_of } = summary;
     let several = !planned.also.is_empty();
     let cell = |entry: Entry| TableCell {
         metric: several.then_some(Quantity { metric: entry.metric, operations }),
-        cpu: row_cpu(Per::from_metric(entry.metric), entry.cpu_alone, Vec::new(), entry.vs_baseline.as_ref()),
+        cpu: row_cpu(&entry),
         value: entry.value().map(|row| row.value),
         ci95: entry.value().and_then(|row| row.ci95),
         alone: entry.alone,
@@ -49,17 +48,13 @@ pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
     }
 }
 
-/// The CPU time of a row: by its ratio, else that of its trials alone. `of`: the roles whose CPU time it is.
-pub(crate) fn row_cpu(
-    per: Per,
-    alone: Option<Alone>,
-    of: Vec<Role>,
-    found: Option<&Comparison>,
-) -> Option<RowCpu> {
-    let by_ratio = found.and_then(Comparison::cpu_value);
-    let cost = match (by_ratio, alone) {
+/// The CPU time of a row: by its ratio, else that of its trials alone.
+fn row_cpu(entry: &Entry) -> Option<RowCpu> {
+    let per = Per::from_metric(entry.metric);
+    let by_ratio = entry.vs_baseline.as_ref().and_then(Comparison::cpu_value);
+    let cost = match (by_ratio, entry.cpu_alone) {
         (Some(row), Some(_)) => CpuCost::new(per, row.value, row.ci95),
         (_, alone) => CpuCost::alone(per, alone?),
     };
-    Some(RowCpu { cost, of })
+    Some(RowCpu { cost, of: entry.cpu_of.clone() })
 }

@@ -2,8 +2,9 @@
 
 use super::latency;
 use super::made::{plain_percent, signed};
-use super::model::{ChangeReport, ComparedCell, ComparisonReport, NamedCommand};
+use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use crate::numbers::seconds;
+use linerate_analysis::judge::pairs::Finding;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::PlannedComparison;
 
@@ -30,12 +31,13 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
 }
 
 fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> String {
-    let ComparedCell { id: name, cpu, units, .. } = cell;
-    let Some(main) = cell.main() else {
+    let ComparedCell { id: name, findings, units, .. } = cell;
+    let cpu = findings.cpu();
+    let Some(main) = findings.main() else {
         let reason = cell.detail.as_deref().unwrap_or("no unit was made");
         return format!("{name} could not be compared with {base}: {reason}");
     };
-    let changed = |change: &ChangeReport, word: &str| {
+    let changed = |change: &Finding, word: &str| {
         let [percent, interval] = size(change);
         format!("{name} is {percent} % {word} than {base}{interval}")
     };
@@ -47,10 +49,10 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
         None => (main.verdict, signed(main)),
     };
     // Equal rates leave the question open while the CPU time is.
-    let is_by_rate = |cpu: &ChangeReport| {
+    let is_by_rate = |cpu: &Finding| {
         cpu.verdict == Verdict::CannotTell && matches!(main.verdict, Verdict::Slower | Verdict::Faster)
     };
-    let first = cpu.as_ref().filter(|cpu| cell.cpu_first && !is_by_rate(cpu));
+    let first = cpu.filter(|cpu| cell.cpu_first && !is_by_rate(cpu));
     let by_rate = match (cell.verdict, first) {
         (Verdict::Failed | Verdict::Missing, _) => {
             format!("{name} has no verdict: {}", cell.detail.as_deref().unwrap_or("it failed"))
@@ -74,7 +76,7 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
             _ => format!("cannot tell whether {name} differs from {base}: {found}"),
         },
     };
-    let second = cpu.as_ref().filter(|_| first.is_none());
+    let second = cpu.filter(|_| first.is_none());
     let by_cpu = second.map_or_else(String::new, |cpu| format!("; CPU per request {}", signed(cpu)));
     let memory = cell.memory_mib.map_or_else(String::new, |[base, head]| {
         // A rounded zero has no minus.
@@ -87,7 +89,7 @@ fn of_cell(cell: &ComparedCell, base: &str, comparison: &ComparisonReport) -> St
 }
 
 /// A role was saturated: the CPU time first, the rate second.
-fn by_cpu(cell: &ComparedCell, cpu: &ChangeReport, rate: &ChangeReport, base: &str, margin: &str) -> String {
+fn by_cpu(cell: &ComparedCell, cpu: &Finding, rate: &Finding, base: &str, margin: &str) -> String {
     let (name, [percent, interval], found) = (&cell.id, size(cpu), signed(cpu));
     let first = match cpu.verdict {
         Verdict::Slower => format!("{name} needs {percent} % more CPU per request than {base}{interval}"),
@@ -113,11 +115,12 @@ fn by_cpu(cell: &ComparedCell, cpu: &ChangeReport, rate: &ChangeReport, base: &s
 }
 
 /// `5.1` and ` (4.2 to 6.0 %)`, in the direction of the change.
-fn size(change: &ChangeReport) -> [String; 2] {
-    let text = |value: f64| plain_percent(value, change.ci95);
-    let interval = change.ci95.map_or_else(String::new, |ends| {
-        let [one, two] = ends.map(|end| end * change.percent.signum());
+fn size(change: &Finding) -> [String; 2] {
+    let (percent, ci95) = (change.percent(), change.percent_ci95());
+    let text = |value: f64| plain_percent(value, ci95);
+    let interval = ci95.map_or_else(String::new, |ends| {
+        let [one, two] = ends.map(|end| end * percent.signum());
         format!(" ({} to {} %)", text(one.min(two)), text(one.max(two)))
     });
-    [text(change.percent.abs()), interval]
+    [text(percent.abs()), interval]
 }

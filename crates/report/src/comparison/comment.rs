@@ -60,7 +60,7 @@ fn rows(text: &mut String, report: &Report, is_meant: impl Fn(&TableCell) -> boo
 /// Whether neither its rate nor its CPU time needs a look.
 fn is_quiet(cell: &TableCell) -> bool {
     let quiet = [Verdict::SmallDifference, Verdict::WithinMargin, Verdict::NotSlower];
-    let verdicts = |found: &linerate_analysis::summary::Comparison| {
+    let verdicts = |found: &linerate_analysis::judge::Comparison| {
         let cpu = found.duet.as_ref().and_then(|duet| duet.cpu_verdict);
         std::iter::once(found.verdict).chain(cpu).all(|verdict| quiet.contains(&verdict))
     };

@@ -1,19 +1,13 @@
 //! The history of a gate: a line for each run, and its table and plot in text. It never decides.
 
 use super::made::{conclusion_words, rough, short, signed, verdict, versions};
-use super::model::{ChangeReport, ComparisonReport, HistoryCell, HistoryEntry};
+use super::model::{ComparisonReport, HistoryCell, HistoryEntry};
 use crate::formats::Style;
 use crate::model::Report;
 use crate::terminal::plain_table;
+use linerate_analysis::judge::pairs::{Finding, Measure};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-impl HistoryCell {
-    /// The change of the rate, or of p50.
-    pub fn main(&self) -> Option<&ChangeReport> {
-        self.rate.as_ref().or(self.latency.first().map(|latency| &latency.change))
-    }
-}
 
 impl HistoryEntry {
     pub fn from_report(report: &Report, comparison: &ComparisonReport) -> Self {
@@ -25,9 +19,7 @@ impl HistoryEntry {
             id: cell.id.clone(),
             verdict: cell.verdict,
             units: cell.units,
-            rate: cell.rate.clone(),
-            latency: cell.latency.clone(),
-            cpu: cell.cpu.clone(),
+            findings: cell.findings.clone(),
         });
         Self {
             started: report.run.started.clone(),
@@ -81,7 +73,11 @@ pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
         let points: Vec<(&HistoryEntry, &HistoryCell)> =
             entries.iter().flat_map(|e| e.cells.iter().filter(|c| c.id == id).map(move |c| (e, c))).collect();
         let widest = points.iter().filter_map(|(_, cell)| widest(cell)).fold(1.0, f64::max);
-        let what = if points.iter().any(|(_, cell)| !cell.latency.is_empty()) { "p50" } else { "the rate" };
+        let what = if points.iter().any(|(_, cell)| cell.findings.by(Measure::P50).is_some()) {
+            "p50"
+        } else {
+            "the rate"
+        };
         let _ = writeln!(text, "{id}: change of {what}, from -{widest:.1} % to +{widest:.1} %");
         let mut table = plain_table(style);
         table.set_header(["started", "head", "change (95 %)", "", "CPU (95 %)", "verdict", "gate"]);
@@ -89,9 +85,9 @@ pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
             table.add_row([
                 entry.started.clone(),
                 short(&entry.head),
-                cell.main().map_or_else(String::new, signed),
-                cell.main().map_or_else(String::new, |change| bar(change, widest)),
-                cell.cpu.as_ref().map_or_else(String::new, signed),
+                cell.findings.main().map_or_else(String::new, signed),
+                cell.findings.main().map_or_else(String::new, |change| bar(change, widest)),
+                cell.findings.cpu().map_or_else(String::new, signed),
                 verdict(cell.verdict, &format!("{} %", rough(entry.margin))),
                 gate_words(entry),
             ]);
@@ -107,22 +103,23 @@ fn gate_words(entry: &HistoryEntry) -> String {
 }
 
 fn widest(cell: &HistoryCell) -> Option<f64> {
-    let change = cell.main()?;
-    Some(change.ci95.unwrap_or([change.percent; 2]).iter().fold(change.percent.abs(), |m, e| m.max(e.abs())))
+    let change = cell.findings.main()?;
+    let ends = change.percent_ci95().unwrap_or([change.percent(); 2]);
+    Some(ends.iter().fold(change.percent().abs(), |widest, end| widest.max(end.abs())))
 }
 
 /// The interval as a line, the estimate as a point, zero as a bar.
-fn bar(change: &ChangeReport, widest: f64) -> String {
+fn bar(change: &Finding, widest: f64) -> String {
     let column = |percent: f64| {
         let share = (percent / widest).clamp(-1.0, 1.0);
         (HALF as f64 * (1.0 + share)).round() as usize
     };
     let mut bar = vec![' '; 2 * HALF + 1];
-    if let Some([low, high]) = change.ci95 {
+    if let Some([low, high]) = change.percent_ci95() {
         bar[column(low)..=column(high)].fill('─');
     }
     bar[HALF] = '│';
-    bar[column(change.percent)] = '●';
+    bar[column(change.percent())] = '●';
     bar.into_iter().collect()
 }
 
@@ -130,15 +127,17 @@ fn bar(change: &ChangeReport, widest: f64) -> String {
 mod tests {
     use super::*;
     use linerate_analysis::stats::verdict::Verdict;
+    use serde_json::json;
     use std::path::Path;
 
     #[test]
     fn a_point_is_at_its_place_beside_zero() {
-        let change = |percent: f64, ci95| ChangeReport {
-            percent,
-            ci95,
-            verdict: Verdict::CannotTell,
-            second_series: None,
+        let change = |percent: f64, ci95: Option<[f64; 2]>| {
+            let ratio = |percent: f64| 1.0 + percent / 100.0;
+            let ci95 = ci95.map(|ends| ends.map(ratio));
+            let found =
+                json!({"measure": "rate", "ratio": ratio(percent), "ci95": ci95, "verdict": "cannot tell"});
+            serde_json::from_value::<Finding>(found).unwrap()
         };
         let bar = |percent, ci95| bar(&change(percent, ci95), 10.0);
         assert_eq!(bar(-10.0, None), format!("●{}│{}", " ".repeat(11), " ".repeat(12)));
@@ -148,7 +147,6 @@ mod tests {
         );
     }
 
-    /// They have the words of an earlier version for the verdict on all cells.
     #[test]
     fn the_lines_of_published_gates_are_read() {
         let file =

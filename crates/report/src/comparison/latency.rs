@@ -1,66 +1,18 @@
 //! Latencies of open loops: what changed, and at which load.
 
 use super::made::{rough, signed, verdict};
-use super::model::{ChangeReport, ComparedCell, ComparisonReport, LatencyChange, OfferedLoad};
+use super::model::{ComparedCell, ComparisonReport};
 use crate::layout::TextTable;
 use crate::numbers::{Digits, Ends, count, difference};
-use linerate_analysis::comparison::LatencyReading;
+use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad};
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{DecidingPercentile, Duet, LatencyMargin, Metric, PlannedCell, PlannedRate};
+use linerate_model::{DecidingPercentile, LatencyMargin};
 use std::collections::BTreeSet;
 
-impl ComparedCell {
-    /// The change of the rate, or of p50.
-    pub fn main(&self) -> Option<&ChangeReport> {
-        self.rate.as_ref().or(self.latency.first().map(|latency| &latency.change))
-    }
-}
-
-impl LatencyChange {
-    pub(super) fn from_reading(latency: &LatencyReading, change: ChangeReport) -> Self {
-        let name = match latency.metric {
-            Metric::P50Latency => "p50",
-            Metric::P90Latency => "p90",
-            Metric::P99Latency => "p99",
-            Metric::P999Latency => "p99.9",
-            _ => "mean",
-        };
-        let [head_us, base_us] = latency.us;
-        Self { name: name.into(), base_us, head_us, change, difference: latency.difference }
-    }
-
-    /// Such as `+0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9)`.
-    fn words(&self) -> String {
-        let micros = self.difference.map_or_else(String::new, |found| format!(", {}", difference(&found)));
-        signed(&self.change) + &micros
-    }
-}
-
-/// A build that did less than this share of what was due has a queue that grows, and its latencies with it.
-const KEEPS_UP: f64 = 0.95;
-
-/// The load of an open loop, and what its units did of it; `None` of a closed one.
-pub(super) fn load(cell: &PlannedCell, rate: Option<PlannedRate>, units: &[&Duet]) -> Option<OfferedLoad> {
-    let share = match rate {
-        Some(PlannedRate::Share(share)) => Some(share),
-        _ => None,
-    };
-    let per_second = cell.parameters.rate.filter(|_| cell.is_paced_in_turns())?;
-    let mut done = [0.0; 2];
-    let mut keeps_up = [true; 2];
-    // Sides are head and base.
-    for (build, side) in [1, 0].into_iter().enumerate() {
-        let windows = units.iter().filter_map(|unit| Some(&unit.sides.as_ref()?[side]));
-        let (operations, seconds) = windows.fold((0.0, 0.0), |(operations, seconds), window| {
-            let ended = window.operations + window.errors.total();
-            (operations + ended as f64, seconds + window.elapsed.as_secs_f64())
-        });
-        let due = per_second as f64 * seconds;
-        done[build] = if seconds > 0.0 { operations / seconds } else { 0.0 };
-        // The number of Poisson arrivals has a standard deviation of its square root.
-        keeps_up[build] = operations >= KEEPS_UP * due - 4.0 * due.sqrt();
-    }
-    Some(OfferedLoad { per_second, share, capacity: cell.capacity, done, keeps_up })
+/// Such as `+0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9)`.
+fn words(latency: &Finding) -> String {
+    let micros = latency.difference.map_or_else(String::new, |found| format!(", {}", difference(&found)));
+    signed(latency) + &micros
 }
 
 /// What to add to a sentence, such as `; v2 does not keep up: 30,700/s of the 37,171/s that are due, so its
@@ -82,30 +34,28 @@ pub(super) fn overload(cell: &ComparedCell, comparison: &ComparisonReport) -> St
     each.collect()
 }
 
-impl OfferedLoad {
-    /// Such as `half of v1's capacity`, or `5,000/s`.
-    fn words(&self, base: &str) -> String {
-        match self.share {
-            Some(0.5) => format!("half of {base}'s capacity"),
-            Some(share) => format!("{} % of {base}'s capacity", rough(share)),
-            None => format!("{}/s", count(self.per_second)),
-        }
+/// Such as `half of v1's capacity`, or `5,000/s`.
+fn load_words(load: &OfferedLoad, base: &str) -> String {
+    match load.share {
+        Some(0.5) => format!("half of {base}'s capacity"),
+        Some(share) => format!("{} % of {base}'s capacity", rough(share)),
+        None => format!("{}/s", count(load.per_second)),
     }
 }
 
 /// Such as `p50 at half of v1's capacity +0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9); p90 +1.0 % (...), ...;
 /// p99 +12 % (-20 to 44), not decided`.
 pub(super) fn sentence(cell: &ComparedCell, base: &str) -> String {
-    let at = cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load.words(base)));
-    let is_shown = |latency: &&LatencyChange| latency.name != "mean" && latency.name != "p99.9";
-    let each = cell.latency.iter().filter(is_shown).enumerate().map(|(index, latency)| {
+    let at = cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load_words(load, base)));
+    let is_shown = |latency: &&Finding| ![Measure::Mean, Measure::P999].contains(&latency.measure);
+    let each = cell.findings.latencies().filter(is_shown).enumerate().map(|(index, latency)| {
         let at = if index == 0 { at.as_str() } else { "" };
-        let open = match latency.change.verdict {
-            Verdict::CannotTell if latency.name != "p50" => ", not decided",
+        let open = match latency.verdict {
+            Verdict::CannotTell if latency.measure != Measure::P50 => ", not decided",
             _ => "",
         };
-        let words = if index < 2 { latency.words() } else { signed(&latency.change) };
-        format!("{}{at} {words}{open}", latency.name)
+        let words = if index < 2 { words(latency) } else { signed(latency) };
+        format!("{}{at} {words}{open}", latency.measure.name())
     });
     each.collect::<Vec<_>>().join("; ")
 }
@@ -113,7 +63,7 @@ pub(super) fn sentence(cell: &ComparedCell, base: &str) -> String {
 /// The difference that matters in this cell: `1 %` or `5 us`.
 pub(super) fn margin(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
     match comparison.latency_margin {
-        _ if cell.latency.is_empty() => format!("{} %", rough(comparison.margin)),
+        _ if cell.load.is_none() => format!("{} %", rough(comparison.margin)),
         LatencyMargin::Share(share) => format!("{} %", rough(share)),
         LatencyMargin::Microseconds(us) => format!("{us} us"),
     }
@@ -132,18 +82,20 @@ pub(crate) fn margins(comparison: &ComparisonReport) -> String {
 pub(crate) fn table(comparison: &ComparisonReport) -> Option<TextTable> {
     let of_cell = |cell: &ComparedCell| {
         let margin = margin(cell, comparison);
-        let row = |latency: &LatencyChange| {
+        let micros = |us: f64| Digits::OF_VALUES.text(us, Ends::Unknown);
+        let row = |latency: &Finding| {
+            let [base, head] = latency.values.map_or_else(Default::default, |values| values.map(micros));
             vec![
                 cell.id.clone(),
-                latency.name.clone(),
-                Digits::OF_VALUES.text(latency.base_us, Ends::Unknown),
-                Digits::OF_VALUES.text(latency.head_us, Ends::Unknown),
-                signed(&latency.change),
+                latency.measure.name().to_owned(),
+                base,
+                head,
+                signed(latency),
                 latency.difference.as_ref().map(difference).unwrap_or_default(),
-                verdict(latency.change.verdict, &margin),
+                verdict(latency.verdict, &margin),
             ]
         };
-        cell.latency.iter().map(row).collect::<Vec<_>>()
+        cell.findings.latencies().map(row).collect::<Vec<_>>()
     };
     let headers = ["cell", "latency", "base us", "head us", "change (95 %)", "difference (95 %)", "verdict"];
     let table = TextTable::new("Latencies", headers).with_rows(comparison.cells.iter().flat_map(of_cell));

@@ -1,10 +1,11 @@
 //! How a comparison was made, and changes, as text for all formats.
 
 use super::latency;
-use super::model::{ChangeReport, ComparisonReport};
+use super::model::ComparisonReport;
 use crate::model::Report;
 use crate::numbers::{seconds, shows_bias};
 use crate::words;
+use linerate_analysis::judge::pairs::Finding;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::{ComparisonKind, PlannedArm, WrittenBySubject};
 
@@ -39,8 +40,8 @@ pub fn conclusion_words(conclusion: Verdict) -> &'static str {
 }
 
 /// `-4.1 % (-5.0 to -3.2)`.
-pub(crate) fn signed(change: &ChangeReport) -> String {
-    signed_percent(change.percent, change.ci95)
+pub(crate) fn signed(found: &Finding) -> String {
+    signed_percent(found.percent(), found.percent_ci95())
 }
 
 pub(super) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {

@@ -22,23 +22,20 @@ pub use stored::of_stored;
 
 use crate::model::{Disturbance, SuiteReport};
 use crate::words;
-use linerate_analysis::comparison::{Judgement, detectable, judge};
+use linerate_analysis::judge::pairs::{Judgement, detectable};
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{Duet, Run, Trial};
+use linerate_model::Run;
 
-/// The comparison of a run, whose tables then show it; `None` for a run that compares no builds.
+/// The comparison of a run; `None` for a run that compares no builds. `seconds`: the time of all its units.
 pub(super) fn build(
     run: &Run,
-    trials: &[Trial],
-    duets: &[Duet],
-    suites: &mut [SuiteReport],
+    judgement: &Judgement,
+    suites: &[SuiteReport],
+    seconds: f64,
     disturbance: Option<&Disturbance>,
 ) -> Option<ComparisonReport> {
     let plan = run.comparison.as_ref()?;
-    let judgement = judge(run, trials, duets)?;
-    let cells = cells::cells(run, duets, &judgement, suites);
-    cells::into_tables(suites, &judgement, &cells);
-    let spent = trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time));
+    let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cells::cell(pair, suites)).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {
@@ -46,7 +43,7 @@ pub(super) fn build(
         base: plan.base.clone(),
         head: plan.head.clone(),
         commands: commands::named(plan),
-        conclusion: match cells.iter().all(|cell| cell.main().is_none()) {
+        conclusion: match cells.iter().all(|cell| cell.findings.main().is_none()) {
             true => Verdict::Missing,
             false => Verdict::of_all(cells.iter().map(|cell| cell.verdict)),
         },
@@ -55,10 +52,10 @@ pub(super) fn build(
         latency_margin: plan.latency_margin,
         percentile: plan.percentile,
         budget_seconds,
-        seconds: spent.map(|time| time.as_secs_f64()).sum(),
+        seconds,
         spread: judgement.spread,
-        smallest_detectable: smallest(&judgement, budget_seconds),
-        aa: judgement.control.map(|control| ControlReport {
+        smallest_detectable: smallest(judgement, budget_seconds),
+        aa: judgement.control.as_ref().map(|control| ControlReport {
             ratio: control.ratio,
             ci95: control.ci95,
             n: control.n,

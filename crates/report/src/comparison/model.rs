@@ -1,10 +1,10 @@
 //! The part of `report.json` that a comparison of builds adds.
 
 use crate::words::json;
+use linerate_analysis::judge::pairs::{Findings, OfferedLoad};
+use linerate_analysis::judge::{Disturbance, Quantity};
 use linerate_analysis::stats::bound::Bottleneck;
-use linerate_analysis::stats::difference::LatencyDifference;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_analysis::summary::{Disturbance, Quantity};
 use linerate_model::{ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm};
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -22,7 +22,7 @@ pub struct ComparisonReport {
     pub commands: Vec<NamedCommand>,
     /// The verdict on all cells together.
     pub conclusion: Verdict,
-    /// It as one sentence.
+    /// The conclusion as one sentence.
     pub sentence: String,
     /// Relative difference that matters.
     pub margin: f64,
@@ -76,9 +76,7 @@ pub struct ComparedCell {
     /// The system with two builds.
     pub system: String,
     pub verdict: Verdict,
-    /// In `unit`: base by its trials alone, and that value by the ratio.
-    pub base: Option<f64>,
-    pub head: Option<f64>,
+    /// The unit of the rate's values.
     #[serde(serialize_with = "json::some_unit")]
     #[cfg_attr(test, schemars(with = "String"))]
     pub unit: Option<Quantity>,
@@ -87,22 +85,18 @@ pub struct ComparedCell {
     pub seconds: f64,
     /// Rate of head by that of base, unit by unit; of an open loop p50.
     pub unit_ratios: Vec<f64>,
-    pub rate: Option<ChangeReport>,
-    /// Latencies of an open loop, in place of the rate: p50, p90, mean, p99, p99.9.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub latency: Vec<LatencyChange>,
+    /// The rate or, of an open loop, the latencies; and the CPU time per operation of the system with two
+    /// builds, of all roles where the kernel does its work, and of the server where commands are compared.
+    pub findings: Findings,
     /// The verdict on the latencies that decide, together; slower where any latency is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<OfferedLoad>,
-    /// The change of CPU time per operation of the system with two builds; of all roles where the kernel does
-    /// its work, and of the server where commands are compared.
-    pub cpu: Option<ChangeReport>,
-    /// A role used a CPU all the time in the trials alone: the CPU time is the first reading, and decides.
+    /// A role used a CPU all the time in the trials alone: the CPU time is the first finding, and decides.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cpu_first: bool,
-    /// The client did, so that equal rates show nothing.
+    /// The client used a CPU all the time, so that equal rates show nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub client_is_limit: bool,
     /// The memory of the server after its trial by itself, base and head; of commands.
@@ -112,51 +106,6 @@ pub struct ComparedCell {
     pub bound_by: Option<Bottleneck>,
     /// Why there is no verdict, or what failed.
     pub detail: Option<String>,
-}
-
-/// Head against base.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct ChangeReport {
-    /// Change of the rate, or of the CPU time per operation: -4.1 is 4.1 % less.
-    pub percent: f64,
-    /// 95 % at all looks together; absent with too few units.
-    pub ci95: Option<[f64; 2]>,
-    pub verdict: Verdict,
-    /// The second series of a gate's suspect: `pending`, `confirmed` or `failed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub second_series: Option<String>,
-}
-
-/// A latency of head against that of base: above 0 is slower.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct LatencyChange {
-    pub name: String,
-    /// In microseconds: base by its trials alone, and that value by the ratio.
-    pub base_us: f64,
-    pub head_us: f64,
-    #[serde(flatten)]
-    pub change: ChangeReport,
-    /// 95 % at all looks together; absent with too few units.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub difference: Option<LatencyDifference>,
-}
-
-/// The load of an open loop.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct OfferedLoad {
-    pub per_second: u64,
-    /// The capacity: operations per second of the baseline in a closed loop.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<f64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<f64>,
-    /// Operations per second of base and head in all units together.
-    pub done: [f64; 2],
-    /// Whether they are as many as were due.
-    pub keeps_up: [bool; 2],
 }
 
 /// A gate in one line of JSON, for programs that look for change points as well.
@@ -187,8 +136,5 @@ pub struct HistoryCell {
     pub id: String,
     pub verdict: Verdict,
     pub units: u32,
-    pub rate: Option<ChangeReport>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub latency: Vec<LatencyChange>,
-    pub cpu: Option<ChangeReport>,
+    pub findings: Findings,
 }

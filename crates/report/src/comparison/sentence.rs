@@ -2,10 +2,10 @@
 
 use super::latency::{margin, overload};
 use super::made::{plain_percent, rough, signed, verdict as verdict_words};
-use super::model::{ChangeReport, ComparedCell, ComparisonReport};
+use super::model::{ComparedCell, ComparisonReport};
 use crate::numbers::whole_seconds;
 use crate::numbers::{counted, seconds};
-use linerate_analysis::comparison::{detectable, fewest};
+use linerate_analysis::judge::pairs::{Finding, Measure, detectable, fewest};
 use linerate_analysis::stats::early;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
@@ -41,14 +41,6 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
     }
 }
 
-/// What changed in a cell.
-enum Changed<'a> {
-    Rate,
-    /// The name of the latency.
-    Latency(&'a str),
-    Cpu,
-}
-
 /// The cell that changed most, by its first reading that changed.
 fn changed(
     comparison: &ComparisonReport,
@@ -57,25 +49,24 @@ fn changed(
     [by_rate, by_latency, by_cpu]: [&str; 3],
     verdict: Verdict,
 ) -> String {
-    let size =
-        |cell: &&&ComparedCell| first_change(cell, verdict).map_or(0.0, |(_, change)| change.percent.abs());
+    let size = |cell: &&&ComparedCell| first_change(cell, verdict).map_or(0.0, |found| found.percent().abs());
     let most = changed.iter().max_by(|a, b| size(a).total_cmp(&size(b)));
-    let Some((cell, (what, change))) = most.and_then(|cell| Some((cell, first_change(cell, verdict)?)))
-    else {
+    let Some((cell, change)) = most.and_then(|cell| Some((cell, first_change(cell, verdict)?))) else {
         return format!("{names} is {by_rate} with this change");
     };
-    let percent = plain_percent(change.percent.abs(), change.ci95);
+    let ci95 = change.percent_ci95();
+    let percent = plain_percent(change.percent().abs(), ci95);
     let up_to = if changed.len() > 1 { "up to " } else { "" };
-    let second = second(cell, &what);
-    let what = match what {
-        Changed::Rate => format!("is {up_to}{percent} % {by_rate}"),
-        Changed::Latency(name) => format!("responds {up_to}{percent} % {by_latency} at {name}"),
-        Changed::Cpu => format!("needs {up_to}{percent} % {by_cpu} CPU time per operation"),
+    let second = second(cell, change.measure);
+    let what = match change.measure {
+        Measure::Rate => format!("is {up_to}{percent} % {by_rate}"),
+        Measure::Cpu => format!("needs {up_to}{percent} % {by_cpu} CPU time per operation"),
+        latency => format!("responds {up_to}{percent} % {by_latency} at {}", latency.name()),
     };
-    let interval = change.ci95.map(|ends| {
+    let interval = ci95.map(|ends| {
         let [low, high] = ends.map(f64::abs);
         let (low, high) = (low.min(high), low.max(high));
-        format!("{} to {} %, ", plain_percent(low, change.ci95), plain_percent(high, change.ci95))
+        format!("{} to {} %, ", plain_percent(low, ci95), plain_percent(high, ci95))
     });
     let all = comparison.cells.len();
     let place = match (all, changed.len()) {
@@ -94,20 +85,18 @@ fn changed(
     )
 }
 
-/// The first reading with this verdict.
-fn first_change(cell: &ComparedCell, verdict: Verdict) -> Option<(Changed<'_>, &ChangeReport)> {
-    let rate = cell.rate.iter().map(|change| (Changed::Rate, change));
-    let latency = cell.latency.iter().map(|latency| (Changed::Latency(&latency.name), &latency.change));
-    let cpu = || cell.cpu.iter().map(|change| (Changed::Cpu, change));
-    let mut all = cpu().filter(|_| cell.cpu_first).chain(rate).chain(latency).chain(cpu());
-    all.find(|(_, change)| change.verdict == verdict)
+/// The first finding with this verdict.
+fn first_change(cell: &ComparedCell, verdict: Verdict) -> Option<&Finding> {
+    let first = cell.findings.cpu().filter(|_| cell.cpu_first);
+    first.into_iter().chain(&cell.findings.0).find(|found| found.verdict == verdict)
 }
 
-/// The other reading, where a role was saturated.
-fn second(cell: &ComparedCell, first: &Changed<'_>) -> String {
-    match (first, &cell.rate, &cell.cpu) {
-        (Changed::Cpu, Some(rate), _) if cell.cpu_first => format!("; rate {}", signed(rate)),
-        (Changed::Rate, _, Some(cpu)) if cell.cpu_first => format!("; CPU time {}", signed(cpu)),
+/// The other finding, where a role was saturated.
+fn second(cell: &ComparedCell, first: Measure) -> String {
+    let by = |measure: Measure| cell.findings.by(measure).filter(|_| cell.cpu_first);
+    match (first, by(Measure::Rate), by(Measure::Cpu)) {
+        (Measure::Cpu, Some(rate), _) => format!("; rate {}", signed(rate)),
+        (Measure::Rate, _, Some(cpu)) => format!("; CPU time {}", signed(cpu)),
         _ => String::new(),
     }
 }
@@ -119,9 +108,9 @@ fn open(comparison: &ComparisonReport, names: &str) -> String {
     let open: Vec<&ComparedCell> = comparison.cells.iter().filter(is_open).collect();
     let reason = open.iter().find_map(|cell| cell.detail.clone()).or_else(|| {
         let cell = open.first()?;
-        Some(match cell.cpu.as_ref().filter(|_| cell.cpu_first) {
+        Some(match cell.findings.cpu().filter(|_| cell.cpu_first) {
             Some(cpu) => format!("the CPU time of {} changed by {}", cell.id, signed(cpu)),
-            None => format!("{} changed by {}", cell.id, signed(cell.main()?)),
+            None => format!("{} changed by {}", cell.id, signed(cell.findings.main()?)),
         })
     });
     let smallest = comparison.smallest_detectable.map(|smallest| {

@@ -5,7 +5,7 @@ use crate::formats::Style;
 use crate::numbers::plain;
 use crate::terminal::plain_table;
 use crate::words::verdict_name;
-use linerate_analysis::comparison::stored::{INTERLEAVE, StoredCell, StoredComparison};
+use linerate_analysis::judge::pairs::stored::{INTERLEAVE, StoredCell, StoredComparison};
 use linerate_analysis::stats::verdict::Verdict;
 use std::fmt::Write;
 

@@ -41,9 +41,8 @@ fn history_row<'h>(history: &'h [HistoryEntry], id: &str) -> Markup {
     let points: Vec<(&HistoryEntry, &HistoryCell)> = history.iter().filter_map(of_cell).collect();
     let changes = |at: usize| at.checked_sub(1).map_or_else(Vec::new, |b| changes(points[b].0, points[at].0));
     let mark = |(at, (_, cell)): (usize, &(_, &HistoryCell))| {
-        let change = cell.main()?;
-        let ci95 = change.ci95.map(|ends| ends.map(ratio));
-        Some(HistoryMark { ratio: ratio(change.percent), ci95, is_changed: !changes(at).is_empty() })
+        let change = cell.findings.main()?;
+        Some(HistoryMark { ratio: change.ratio, ci95: change.ci95, is_changed: !changes(at).is_empty() })
     };
     let marks: Vec<HistoryMark> = points.iter().enumerate().filter_map(mark).collect();
     html! {
@@ -54,9 +53,10 @@ fn history_row<'h>(history: &'h [HistoryEntry], id: &str) -> Markup {
                 ol.history { @for (at, (entry, cell)) in points.iter().enumerate() {
                     li {
                         (entry.started) ", " (short(&entry.head))
-                        @if let Some(change) = &cell.rate { ": rate " (signed(change)) }
-                        @if let Some(p50) = cell.latency.first() { ": p50 " (signed(&p50.change)) }
-                        @if let Some(change) = &cell.cpu { ", CPU " (signed(change)) }
+                        @if let Some(main) = cell.findings.main() {
+                            ": " (main.measure.name()) " " (signed(main))
+                        }
+                        @if let Some(cpu) = cell.findings.cpu() { ", CPU " (signed(cpu)) }
                         ", " (conclusion_words(entry.conclusion))
                         @for change in changes(at) { "; " strong { (change) } }
                     }
@@ -74,8 +74,4 @@ fn changes(before: &HistoryEntry, now: &HistoryEntry) -> Vec<String> {
     };
     let pairs = of(before).into_iter().zip(of(now)).filter(|(before, now)| before != now);
     pairs.map(|((name, before), (_, now))| format!("{name} {before} to {now}")).collect()
-}
-
-fn ratio(percent: f64) -> f64 {
-    1.0 + percent / 100.0
 }

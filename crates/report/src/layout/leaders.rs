@@ -1,7 +1,7 @@
 //! Who is ahead along the rows of a derived table, and where that changes.
 
 use crate::model::{DerivedRows, RatioOfTwo};
-use linerate_analysis::summary::Confirmation;
+use linerate_analysis::judge::Confirmation;
 
 /// `Document: Asio is ahead up to 16384 bytes, Corosio from 65536 bytes on. This run: Asio is ahead in every
 /// row.` `None` where the rows have no owners.

@@ -9,8 +9,8 @@ use crate::numbers::{
     Digits, Ends, brief_percent, change, count, difference, figure, micros, percent, plain, times,
 };
 use crate::words::{self, confirmation_name};
+use linerate_analysis::judge::Confirmation;
 use linerate_analysis::stats::cost::Consumer;
-use linerate_analysis::summary::Confirmation;
 use linerate_model::{Decider, DerivedForm};
 
 /// The document in a line, and what differs from it.

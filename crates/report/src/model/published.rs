@@ -1,7 +1,7 @@
 //! A document beside the run that repeats it: figures, what is derived from them, findings.
 
+use linerate_analysis::judge::{Alone, Confirmation};
 use linerate_analysis::stats::difference::LatencyDifference;
-use linerate_analysis::summary::{Alone, Confirmation};
 use linerate_model::{Decides, DerivedForm, DocumentUnit};
 #[cfg(test)]
 use schemars::JsonSchema;

@@ -8,7 +8,7 @@ use crate::markdown;
 use crate::model::{PublishedReport, SuiteReport};
 use crate::terminal::wrapped;
 use crate::words::confirmation_name;
-use linerate_analysis::summary::Confirmation;
+use linerate_analysis::judge::Confirmation;
 use maud::{Markup, html};
 use std::fmt::Write;
 

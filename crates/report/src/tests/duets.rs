@@ -1,10 +1,10 @@
 //! Ratios of duets: where they contradict the solo trials, are disturbed, or are withdrawn.
 
 use super::*;
+use linerate_analysis::judge::{self, Comparisons, SortedJournal};
 use linerate_analysis::stats::duet::log_ratio;
 use linerate_analysis::stats::ratio::RatioEstimate;
 use linerate_analysis::stopping::Made;
-use linerate_analysis::summary::{self, Comparisons, SortedJournal};
 use linerate_contract::Role;
 use linerate_model::{Measurement, Precision};
 
@@ -79,8 +79,8 @@ fn two_cells_without_a_duet_are_compared_the_other_way_round_or_through_a_third(
     run.suites[0].pairs = vec![pair(IPTABLES), pair(HAPROXY)];
     let units = [duets(IPTABLES, 0.8), duets(HAPROXY, 0.4)].concat();
     let journal = SortedJournal::sort(&run, &trials, &units);
-    let cells = summary::suite(&run.suites[0], &journal).cells;
-    let comparisons = Comparisons { suite: "proxy", journal: &journal };
+    let cells = judge::suite(&run.suites[0], &journal, None).cells;
+    let comparisons = Comparisons { suite: "proxy", journal: &journal, judgement: None };
     let compare = |ids: [&str; 2]| {
         let [one, other] = ids.map(|id| cells.iter().find(|cell| cell.planned.id == id).unwrap());
         comparisons.compare_any(one, other, Metric::Seconds, &cells).unwrap()

@@ -1,7 +1,8 @@
 //! What decides about two builds: the CPU time of the subject where a role is saturated, else the rate.
 
 use super::*;
-use crate::summary::SoloRatio;
+use crate::judge::{Comparison, SoloRatio};
+use crate::stats::verdict::Verdict;
 use linerate_model::Better;
 use serde_json::{Value, json};
 
@@ -86,16 +87,16 @@ fn an_open_rate_leaves_a_pair_open_unless_a_role_was_saturated() {
     assert_eq!((idle.is_cpu_first, idle.verdict(), idle.is_decided()), (false, Verdict::CannotTell, false));
     let busy = judged(&NOISY, 1.0, [0.5, 0.99]);
     assert_eq!((busy.is_cpu_first, busy.is_decided()), (true, true));
-    assert_eq!((busy.rate.unwrap().verdict, busy.verdict()), (Verdict::CannotTell, Verdict::WithinMargin));
+    assert_eq!((rate(&busy).verdict, busy.verdict()), (Verdict::CannotTell, Verdict::WithinMargin));
 }
 
 #[test]
 fn the_cpu_time_is_that_of_the_subject_alone() {
     // The client's share of the CPU time is different in each unit, and is in neither reading.
     let more = judged(&EVEN, 1.05, [0.5, 0.99]);
-    let cpu = more.cpu.unwrap();
-    assert!((cpu.ratio - 1.0 / 1.05).abs() < 1e-3, "{cpu:?}");
-    let [low, high] = cpu.interval.unwrap();
+    let cpu = more.findings.cpu().unwrap();
+    assert!((cpu.ratio - 1.05).abs() < 1e-3, "{cpu:?}");
+    let [low, high] = cpu.ci95.unwrap();
     assert!(high - low < 0.004, "{cpu:?}");
 }
 
@@ -109,43 +110,42 @@ fn a_rate_that_hints_at_a_slowdown_is_not_hidden_by_an_equal_cpu_time() {
 #[test]
 fn equal_rates_show_nothing_where_the_client_was_the_limit() {
     let limited = judged(&EVEN, 1.0, [0.99, 0.5]);
-    assert_eq!((limited.client_is_limit, limited.rate.unwrap().verdict), (true, Verdict::CannotTell));
+    assert_eq!((limited.client_is_limit, rate(&limited).verdict), (true, Verdict::CannotTell));
     assert_eq!(limited.verdict(), Verdict::WithinMargin, "by the CPU time of the relay");
     let more = judged(&EVEN, 1.05, [0.99, 0.5]);
     assert_ne!(more.verdict(), Verdict::WithinMargin);
     let free = judged(&EVEN, 1.0, [0.5, 0.5]);
-    assert_eq!((free.client_is_limit, free.rate.unwrap().verdict), (false, Verdict::WithinMargin));
+    assert_eq!((free.client_is_limit, rate(&free).verdict), (false, Verdict::WithinMargin));
 }
 
-fn reading(verdict: Verdict) -> Reading {
-    Reading {
+fn rate(pair: &JudgedPair) -> &Finding {
+    pair.findings.rate().unwrap()
+}
+
+fn finding(measure: Measure, verdict: Verdict, decides: bool) -> Finding {
+    Finding {
+        measure,
+        values: None,
         ratio: 1.0,
-        interval: None,
-        range: [1.0, 1.0],
+        ci95: None,
+        range: None,
         difference: None,
         verdict,
-        confirmation: None,
+        second_series: None,
+        decides,
         is_decided: verdict != Verdict::CannotTell,
     }
 }
 
 /// Open loops with these verdicts on p50, p90 and the CPU time.
-fn paced(verdicts: [Verdict; 3], has_to_decide_p90: bool) -> JudgedPair {
-    let [p50, p90, cpu] = verdicts.map(reading);
-    let latency = |metric, reading, decides| LatencyReading {
-        metric,
-        us: [1.0, 1.0],
-        reading,
-        difference: None,
-        decides,
-    };
+fn paced([p50, p90, cpu]: [Verdict; 3], has_to_decide_p90: bool) -> JudgedPair {
     JudgedPair {
-        rate: None,
-        latency: vec![
-            latency(Metric::P50Latency, p50, true),
-            latency(Metric::P90Latency, p90, has_to_decide_p90),
-        ],
-        cpu: Some(cpu),
+        findings: Findings(vec![
+            finding(Measure::P50, p50, true),
+            finding(Measure::P90, p90, has_to_decide_p90),
+            finding(Measure::Cpu, cpu, false),
+        ]),
+        is_paced: true,
         ..judged(&EVEN, 1.0, [0.5, 0.5])
     }
 }
@@ -167,7 +167,7 @@ fn at_a_rate_p50_decides_and_the_others_count_where_they_are_certain() {
         assert_eq!(found, (verdict, is_decided), "{verdicts:?} {has_to_decide_p90}");
     }
     let mut suspect = paced([WithinMargin, CannotTell, WithinMargin], false);
-    suspect.latency[1].reading.confirmation = Some(Confirmation::Pending);
+    suspect.findings.0[1].second_series = Some(Confirmation::Pending);
     assert_eq!(
         (suspect.verdict(), suspect.is_decided()),
         (WithinMargin, false),
@@ -186,9 +186,9 @@ fn fixed(doubted_by: Option<SoloRatio>) -> Comparison {
 #[test]
 fn a_row_of_builds_is_the_bases_value_by_the_ratio_that_was_judged() {
     let pair = judged(&SLOW, 1.05, [0.5, 0.99]);
-    let row = pair.in_table(fixed(None), None).unwrap();
+    let row = pair.in_table(fixed(None)).unwrap();
     let value = row.value(Better::Higher).unwrap();
-    assert!((value.value - 1000.0 * pair.rate.unwrap().ratio).abs() < 1e-9, "{value:?}");
+    assert!((value.value - 1000.0 * rate(&pair).ratio).abs() < 1e-9, "{value:?}");
     // The relay alone, which is the subject: 0.99 s of a second for 1,000 operations.
     assert_eq!(row.duet.as_ref().unwrap().cpu_of, [Role::Relay]);
     let cpu = row.cpu_value().unwrap();
@@ -197,7 +197,7 @@ fn a_row_of_builds_is_the_bases_value_by_the_ratio_that_was_judged() {
 
 #[test]
 fn latencies_are_no_rows_of_a_table_of_rates() {
-    let row = paced([Verdict::WithinMargin; 3], false).in_table(fixed(None), None).unwrap();
+    let row = paced([Verdict::WithinMargin; 3], false).in_table(fixed(None)).unwrap();
     assert_eq!(row.value(Better::Higher), None);
 }
 
@@ -205,22 +205,23 @@ fn latencies_are_no_rows_of_a_table_of_rates() {
 fn trials_alone_that_deny_the_units_of_builds_are_a_warning_and_change_no_verdict() {
     let alone = SoloRatio { ratio: 1.1, ci95: [1.05, 1.15], n: 3 };
     let pair = judged(&SLOW, 1.0, [0.5, 0.5]);
-    let row = pair.in_table(fixed(Some(alone)), None).unwrap();
+    let row = pair.in_table(fixed(Some(alone))).unwrap();
     assert_eq!((row.denied_by(), row.is_in_doubt()), (Some(alone), false));
-    assert_eq!(row.verdict, pair.rate.unwrap().verdict);
+    assert_eq!(row.verdict, rate(&pair).verdict);
     // A trial of each with the same rate, where the units differ by 5 % with a scatter of a per mille.
     let one = pair.alone.unwrap();
     assert_eq!((one.n, one.ratio), (1, 1.0));
-    assert_eq!(pair.in_table(fixed(None), None).unwrap().denied_by(), Some(one));
+    assert_eq!(pair.in_table(fixed(None)).unwrap().denied_by(), Some(one));
     let agreeing = SoloRatio { ratio: 0.96, ci95: [0.9, 1.02], n: 3 };
-    assert_eq!(pair.in_table(fixed(Some(agreeing)), None).unwrap().denied_by(), None);
+    assert_eq!(pair.in_table(fixed(Some(agreeing))).unwrap().denied_by(), None);
 }
 
 #[test]
 fn a_latency_of_head_is_that_of_base_by_the_ratio_and_the_difference_is_theirs() {
-    let reading = Reading { ratio: 0.8, interval: Some([0.75, 0.85]), ..reading(Verdict::Slower) };
-    let latency = LatencyReading::from_base(Metric::P50Latency, 100.0, reading, true);
+    let slower = finding(Measure::P50, Verdict::Slower, true);
+    let slower = Finding { ratio: 1.25, ci95: Some([1.0 / 0.85, 1.0 / 0.75]), ..slower };
+    let latency = slower.with_base(100.0, |ratio| ratio);
     let difference = latency.difference.unwrap();
-    assert_eq!((latency.us, difference.us), ([125.0, 100.0], 25.0));
+    assert_eq!((latency.values, difference.us), (Some([100.0, 125.0]), 25.0));
     assert!((difference.ci95[1] - (100.0 / 0.75 - 100.0)).abs() < 1e-9);
 }

@@ -5,10 +5,11 @@ mod cell;
 mod compare;
 mod comparison;
 mod disturbance;
-mod finding;
+mod document;
 mod flags;
 mod journal;
 mod marks;
+pub mod pairs;
 mod table;
 
 pub use alone::{Alone, SoloRatio};
@@ -17,13 +18,14 @@ pub(crate) use compare::undisturbed;
 pub use compare::{Comparisons, rounded_unit};
 pub use comparison::{Comparison, DuetReport, RowValue};
 pub use disturbance::{Disturbance, disturbed};
-pub use finding::{Confirmation, FindingReading, figure_ratio, readings};
+pub use document::{Confirmation, FindingReading, figure_ratio, readings};
 pub use flags::{Flag, flags};
 pub use journal::{CellTrials, SortedJournal, Units};
 pub use marks::{AgainstTruth, ShareOf};
 pub use table::{AgainstBest, Entry, TableSummary};
 
 use linerate_model::{Metric, PlannedSuite};
+use pairs::Judgement;
 
 /// A metric, and the operations whose seconds it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,14 +50,18 @@ pub struct SuiteSummary<'a> {
     pub tables: Vec<TableSummary<'a>>,
 }
 
-/// The numbers of a suite in the journal.
-pub fn suite<'a>(planned: &'a PlannedSuite, journal: &SortedJournal<'a>) -> SuiteSummary<'a> {
+/// The numbers of a suite in the journal; `judgement`: of a run that is looked at while it is measured.
+pub fn suite<'a>(
+    planned: &'a PlannedSuite,
+    journal: &SortedJournal<'a>,
+    judgement: Option<&Judgement>,
+) -> SuiteSummary<'a> {
     let of_cell = |id: &str| journal.cell(&planned.name, id);
     let cells = planned.cells.iter();
     let cells: Vec<CellSummary<'a>> = cells
         .map(|cell| CellSummary::from_trials(cell, of_cell(&cell.id), first_metric(planned, &cell.id)))
         .collect();
-    let comparisons = Comparisons { suite: &planned.name, journal };
+    let comparisons = Comparisons { suite: &planned.name, journal, judgement };
     let tables = planned.tables.iter().map(|t| table::table(t, &cells, &comparisons)).collect();
     SuiteSummary { cells, tables }
 }

@@ -6,10 +6,10 @@ use super::compare::Comparisons;
 use super::comparison::{Comparison, RowValue};
 use super::marks::{AgainstTruth, ShareOf, against_truth, share};
 use crate::parallel;
-use crate::stats::cost::Per;
 use crate::stats::estimate::Estimate;
 use crate::stats::multiplicity::q_values;
 use crate::stats::verdict::Verdict;
+use linerate_contract::Role;
 use linerate_model::Better;
 use linerate_model::axes::Axes;
 use linerate_model::{BestOf, Metric, PlannedTable};
@@ -21,8 +21,10 @@ pub struct Entry {
     pub metric: Metric,
     /// By its trials alone; `None` of a cell that is not `ok`.
     pub alone: Option<Alone>,
-    /// The CPU time of all roles in its trials alone; by the table's first metric.
+    /// The CPU time in its trials alone; by the table's first metric.
     pub cpu_alone: Option<Alone>,
+    /// The roles whose CPU time it is; empty: all.
+    pub cpu_of: Vec<Role>,
     pub vs_baseline: Option<Comparison>,
     pub vs_limit: Option<ShareOf>,
     pub vs_reference: Option<ShareOf>,
@@ -77,11 +79,11 @@ pub(super) fn table<'p>(
     let aa = control.and_then(|cell| comparisons.control(cell, planned.metric));
     let margin = comparisons.journal.margin;
     let withdrawn = aa.as_ref().is_some_and(|aa| aa.fails_as_control(margin));
-    let cost = |cell: &CellSummary<'_>, metric: Metric| {
-        cell.cost(Per::from_metric(metric), &[]).filter(|_| metric == planned.metric)
-    };
     let entry = |cell: &CellSummary<'_>, metric: Metric| {
         let with = |axes: &Axes| comparisons.compare(cell, partner(cell, axes, &partners)?, metric);
+        let with_baseline =
+            || comparisons.with_baseline(cell, partner(cell, &planned.baseline, &partners)?, metric);
+        let (cpu_alone, cpu_of) = comparisons.cpu_alone(cell, metric);
         let is_competitor = !cell.planned.is_limit;
         // At a share of its own capacity a row does what it is asked to do.
         let is_asked = metric == Metric::OperationsPerSecond && cell.planned.parameters.load.is_some();
@@ -90,8 +92,9 @@ pub(super) fn table<'p>(
             id: cell.planned.id.clone(),
             metric,
             alone: Estimate::from_values(cell.values(metric).into_values()).map(Alone::from),
-            cpu_alone: cost(cell, metric).map(Alone::from),
-            vs_baseline: with(&planned.baseline).filter(|_| is_competitor && !is_asked),
+            cpu_alone: cpu_alone.filter(|_| metric == planned.metric),
+            cpu_of,
+            vs_baseline: with_baseline().filter(|_| is_competitor && !is_asked),
             // What bounds the table's own metric need not bound its tail percentiles.
             vs_limit: mark(&planned.limit).filter(|_| metric == planned.metric),
             vs_reference: mark(&planned.reference),
@@ -101,7 +104,9 @@ pub(super) fn table<'p>(
     };
     let of_metric = |metric: Metric| {
         let mut entries: Vec<Entry> = parallel::map(&here, |cell| entry(cell, metric));
-        judge(&mut entries, metric, planned.metric, withdrawn);
+        if comparisons.judgement.is_none() {
+            judge(&mut entries, metric, planned.metric, withdrawn);
+        }
         entries
     };
     TableSummary {

@@ -119,7 +119,7 @@ fn judge(claim: Claim, comparison: &Comparison) -> Confirmation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::{SortedJournal, suite};
+    use crate::judge::{SortedJournal, suite};
     use linerate_contract::Nanos;
     use linerate_model::{DocumentUnit, Measurement, Outcome, Run, Stage, Trial};
     use serde_json::{Value, json};
@@ -182,8 +182,8 @@ mod tests {
         .expect("the document follows the model");
         let (run, trials) = run(cells, rounds);
         let journal = SortedJournal::sort(&run, &trials, &[]);
-        let found = suite(&run.suites[0], &journal);
-        let comparisons = Comparisons { suite: "s", journal: &journal };
+        let found = suite(&run.suites[0], &journal, None);
+        let comparisons = Comparisons { suite: "s", journal: &journal, judgement: None };
         let finding = &published.findings[0];
         assert_eq!(
             published.pair(&[finding.figures[0].clone(), finding.figures[1].clone()]).and_then(figure_ratio),

@@ -1,10 +1,11 @@
 //! The comparison of two cells: from their duets where the run has them, else from their solo trials by
 //! round.
 
-use super::alone::SoloRatio;
+use super::alone::{Alone, SoloRatio};
 use super::cell::CellSummary;
 use super::comparison::{Comparison, DuetReport};
 use super::journal::SortedJournal;
+use crate::judge::pairs::Judgement;
 use crate::stats::autocorrelation::autocorrelation;
 use crate::stats::bound::DISTURBED;
 use crate::stats::compare::log_ratios;
@@ -24,6 +25,8 @@ use std::collections::BTreeMap;
 pub struct Comparisons<'a> {
     pub suite: &'a str,
     pub journal: &'a SortedJournal<'a>,
+    /// The pairs of a run that is looked at while it is measured.
+    pub judgement: Option<&'a Judgement>,
 }
 
 impl Comparisons<'_> {
@@ -38,6 +41,30 @@ impl Comparisons<'_> {
         metric: Metric,
     ) -> Option<Comparison> {
         self.judge([cell, other], metric, self.by_duet([cell, other], metric))
+    }
+
+    /// `cell` against the baseline of its table: as the run judged its pair, where it was looked at while it
+    /// was measured, else as [`Self::compare`].
+    pub(super) fn with_baseline(
+        &self,
+        cell: &CellSummary<'_>,
+        baseline: &CellSummary<'_>,
+        metric: Metric,
+    ) -> Option<Comparison> {
+        let fixed = self.compare(cell, baseline, metric)?;
+        let Some(judgement) = self.judgement else { return Some(fixed) };
+        judgement.pairs_of(self.suite).find(|pair| pair.cells[0] == cell.planned.id)?.in_table(fixed)
+    }
+
+    /// The CPU time of a cell in its trials alone, and the roles whose CPU time it is (empty: all).
+    pub(super) fn cpu_alone(&self, cell: &CellSummary<'_>, metric: Metric) -> (Option<Alone>, Vec<Role>) {
+        let id = &cell.planned.id;
+        let mut pairs = self.judgement.into_iter().flat_map(|judgement| judgement.pairs_of(self.suite));
+        let of_pair = pairs.find_map(|pair| Some((pair, pair.cells.iter().position(|cell| cell == id)?)));
+        match of_pair {
+            Some((pair, side)) => (pair.cpu_alone[side], pair.cpu_of.clone()),
+            None => (cell.cost(Per::from_metric(metric), &[]).map(Alone::from), Vec::new()),
+        }
     }
 
     /// As [`Self::compare`], but without a duet of the two it takes those of the other order, else those of

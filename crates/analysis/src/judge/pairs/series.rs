@@ -1,51 +1,21 @@
-//! The units of one reading of a pair, in order, and what they show at each look.
+//! The units of a pair by one measure, in order, and what they show at each look.
 
 use super::ALPHA;
+use super::finding::{Confirmation, Finding, Measure, ordered};
 use crate::stats::difference::LatencyDifference;
 use crate::stats::duet::{latencies, log_ratio_of};
 use crate::stats::early;
 use crate::stats::estimate::standard_deviation;
 use crate::stats::ratio::{RatioEstimate, interval, p_value, shift};
 use crate::stats::sequential::{looks, nominal};
-use crate::stats::verdict::{Verdict, direction, is_equal};
-use linerate_model::{Duet, LatencyMargin, Metric, Run, SideWindow, Trial};
+use crate::stats::verdict::{Verdict, direction};
+use linerate_model::{DecidingPercentile, Duet, LatencyMargin, Metric, Run, SideWindow, Trial};
 
 /// Error probability of a suspect's second series, both directions together.
 const CONFIRMATION: f64 = 0.1;
 /// The second series has at most this many units for each one of the first. Chance favours a first series
 /// that ends early, so the difference is smaller than it looked.
 const CONFIRMING_UNITS: u32 = 2;
-
-/// The second series of a suspect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confirmation {
-    Pending,
-    Confirmed,
-    Failed,
-}
-
-/// One reading: performance of head over base, above 1 is better.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
-    pub ratio: f64,
-    /// 95 % at all looks together; `None`: too few units.
-    pub interval: Option<[f64; 2]>,
-    pub range: [f64; 2],
-    /// The reading of latencies, by the same units and looks.
-    pub difference: Option<LatencyDifference>,
-    pub verdict: Verdict,
-    /// The second series of a gate's suspect.
-    pub confirmation: Option<Confirmation>,
-    /// Further units would not change it.
-    pub(super) is_decided: bool,
-}
-
-impl Reading {
-    /// The rate where the client was the limit: it shows differences alone, and further units show no more.
-    pub(super) fn limited(self) -> Self {
-        Self { verdict: if is_equal(self.verdict) { Verdict::CannotTell } else { self.verdict }, ..self }
-    }
-}
 
 /// The looks of a run: units of each pair, and the share of the budget that was used by then.
 pub(super) struct Looks(Vec<(u32, f64)>);
@@ -160,7 +130,13 @@ impl PairSeries {
     }
 
     /// `None` without a unit.
-    pub(super) fn reading(&self, looks: &Looks, found: Option<Crossing>, rules: &Rules) -> Option<Reading> {
+    pub(super) fn finding(
+        &self,
+        measure: Measure,
+        looks: &Looks,
+        found: Option<Crossing>,
+        rules: &Rules,
+    ) -> Option<Finding> {
         let of_level = |unit: u32, bound: f64| {
             let interval = interval(&self.between(0, unit), bound)?;
             let difference = shift(&between(&self.differences, 0, unit), bound);
@@ -206,13 +182,23 @@ impl PairSeries {
             Verdict::NotSlower => last.as_ref().map(margins).is_none_or(|[low, high]| low + high <= 2.0),
             _ => true,
         };
-        let confirmation = confirmation.filter(|_| !is_within);
         let interval = last.map(|look| look.interval);
-        let difference = last.and_then(|look| look.difference);
-        Some(Reading { ratio, interval, range, difference, verdict, confirmation, is_decided })
+        let as_measured = |ends: [f64; 2]| ordered(ends.map(|end| Finding::of_measure(measure, end)));
+        Some(Finding {
+            measure,
+            values: None,
+            ratio: Finding::of_measure(measure, ratio),
+            ci95: interval.map(as_measured),
+            range: Some(as_measured(range)).filter(|_| interval.is_none()),
+            difference: None,
+            verdict,
+            second_series: confirmation.filter(|_| !is_within),
+            decides: rules.decides(measure),
+            is_decided,
+        })
     }
 
-    /// The last early look, for readings whose ranks have no interval yet.
+    /// The last early look, for findings whose ranks have no interval yet.
     fn early_look(&self, alpha: f64) -> Option<Look> {
         let unit = *early::looks(self.last).end();
         Some(Look { unit, interval: self.early_interval(0, unit, alpha)?, difference: None })
@@ -239,7 +225,7 @@ fn between(values: &[(u32, f64)], after: u32, until: u32) -> Vec<f64> {
     values.iter().filter(|(unit, _)| is_between(*unit)).map(|(_, value)| *value).collect()
 }
 
-/// What decides about a reading besides its units.
+/// What decides about a finding besides its units.
 pub(super) struct Rules {
     /// Nominal p values of the repeated intervals of 95 %, by look.
     pub(super) bounds: Vec<f64>,
@@ -250,11 +236,20 @@ pub(super) struct Rules {
     pub(super) margin: f64,
     pub(super) latency_margin: LatencyMargin,
     /// Suspects need a second series, and it is enough that nothing is slower.
+    pub(super) percentile: DecidingPercentile,
     pub(super) is_gate: bool,
     pub(super) is_void: bool,
 }
 
 impl Rules {
+    fn decides(&self, measure: Measure) -> bool {
+        match measure {
+            Measure::Rate | Measure::P50 => true,
+            Measure::P90 => self.percentile == DecidingPercentile::P90,
+            _ => false,
+        }
+    }
+
     /// The interval of a change of performance, in margins: from -1 to 1 it does not matter.
     fn in_margins(&self, look: &Look, is_latency: bool) -> [f64; 2] {
         let by_share = |margin: f64| look.interval.map(|ratio| (ratio - 1.0) / margin);
@@ -274,7 +269,7 @@ fn is_slower(logs: &[f64]) -> bool {
 
 /// Holm's procedure on the sequential p values of a family: each difference that is found leaves more of
 /// the error probability to the others. In the order of the series.
-pub(super) fn holm(series: &[PairSeries], looks: &Looks, tests: usize) -> Vec<Option<Crossing>> {
+pub(super) fn holm(series: &[&PairSeries], looks: &Looks, tests: usize) -> Vec<Option<Crossing>> {
     let mut found: Vec<Option<Crossing>> = series.iter().map(|_| None).collect();
     loop {
         let left = tests - found.iter().flatten().count();

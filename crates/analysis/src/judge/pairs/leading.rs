@@ -1,10 +1,10 @@
 //! What trials alone say of a pair: which reading is first, the CPU time where a role is saturated, else the
 //! rate; and whether they contradict the units.
 
+use crate::judge::{CellSummary, SoloRatio};
 use crate::stats::bound::Bottleneck;
 use crate::stats::compare::log_ratios;
 use crate::stats::duet::log_rates;
-use crate::summary::{CellSummary, SoloRatio};
 use linerate_contract::Role;
 use linerate_model::{Duet, Metric, PlannedComparison, PlannedSystem};
 

@@ -1,0 +1,301 @@
+//! Two builds of a system, by the units of their duets: what changed, and what is still open. Pure.
+//!
+//! Each pair of cells has two findings: its rate, and its CPU time per operation. Where a role is saturated
+//! the second is first, and decides (docs/decisions/0047-cpu-first.md). An open loop has its latencies in
+//! place of the rate (docs/decisions/0041-latency.md). All findings of a run are one family: Holm's procedure
+//! (1979) bounds the probability of any false difference. Findings are looked at again and again
+//! ([`crate::stats::sequential`]), and a large difference needs three units ([`crate::stats::early`]). In a
+//! gate, a slowdown is a suspect first, and a second series of fresh units confirms it
+//! (docs/decisions/0020-compare.md).
+
+mod finding;
+mod leading;
+mod load;
+mod pair;
+mod series;
+pub mod stored;
+
+pub use finding::{Confirmation, Finding, Findings, Measure};
+pub use pair::{FailedUnit, JudgedPair, Obstacle, OfferedLoad};
+
+use super::{Alone, CellSummary, SortedJournal};
+use crate::stats::cost::Per;
+use crate::stats::duet::{latencies, log_cpu_ratio, log_cpu_ratio_of, log_ratio, log_ratio_of};
+use crate::stats::early;
+use crate::stats::estimate::median;
+use crate::stats::ratio::RatioEstimate;
+use crate::stats::sequential;
+use crate::stats::verdict::control_fails;
+use leading::{Leading, few_trials};
+use linerate_contract::Role;
+use linerate_model::{
+    Better, ComparisonKind, Duet, LatencyMargin, Metric, Outcome, PlannedComparison, PlannedPair,
+    PlannedSuite, Run, SideWindow, Trial,
+};
+use series::{Crossing, Looks, PairSeries, Rules};
+
+/// The probability of a false difference anywhere in the run, before suspects are confirmed.
+pub const ALPHA: f64 = 0.05;
+
+/// What a run shows so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judgement {
+    pub pairs: Vec<JudgedPair>,
+    /// The base in duet with itself: the ratio, its interval, and its units.
+    pub control: Option<RatioEstimate>,
+    /// The control differs from itself, so no pair has a verdict.
+    pub is_void: bool,
+    /// The standard deviation of a unit's log ratio, the median over the pairs.
+    pub spread: Option<f64>,
+    /// Findings of the family.
+    pub tests: usize,
+}
+
+/// Judges the units of a comparison in the journal; `None` for a run that compares no builds.
+pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
+    judge_until(run, trials, duets, u32::MAX)
+}
+
+/// Judges the units up to `last`.
+pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32) -> Option<Judgement> {
+    let plan = run.comparison.as_ref()?;
+    let until = |duet: &&Duet| duet.warmup || duet.unit <= last;
+    let duets: Vec<&Duet> = duets.iter().filter(until).collect();
+    let journal = SortedJournal::sort(run, trials, &[]);
+    let pairs = || run.suites.iter().flat_map(|suite| suite.pairs.iter().map(move |pair| (suite, pair)));
+    let is_compared = |pair: &PlannedPair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none();
+    let compared: Vec<Compared<'_>> = pairs()
+        .filter(|(_, pair)| is_compared(pair))
+        .map(|(suite, pair)| Compared::new(suite, pair, plan, &journal, &duets))
+        .collect();
+    let control = pairs()
+        .find(|(_, pair)| pair.cells[0] == pair.cells[1])
+        .and_then(|(suite, pair)| Control::new(suite, &units_of(&duets, &suite.name, &pair.cells), plan));
+    let is_void = control.as_ref().is_some_and(Control::fails);
+    let series: Vec<&PairSeries> =
+        compared.iter().flat_map(|pair| &pair.series).map(|(_, one)| one).collect();
+    let tests = series.len();
+    let looks = Looks::from_run(run, trials, &duets);
+    let rules = Rules {
+        bounds: looks.bounds(0.05),
+        bounds_of_equals: looks.bounds(0.1),
+        early_alpha: early::alpha(tests),
+        margin: plan.margin,
+        latency_margin: plan.latency_margin,
+        percentile: plan.percentile,
+        is_gate: plan.kind == ComparisonKind::Gate,
+        is_void,
+    };
+    let mut crossings = series::holm(&series, &looks, tests).into_iter();
+    let spread = median(compared.iter().filter_map(|pair| pair.series[0].1.spread()).collect::<Vec<_>>());
+    let judged = |pair: Compared<'_>| {
+        let of_pair = crossings.by_ref().take(pair.series.len()).collect::<Vec<_>>();
+        pair.judged(plan, &looks, &of_pair, &rules)
+    };
+    let pairs = compared.into_iter().map(judged).collect();
+    Some(Judgement { pairs, control: control.map(|control| control.estimate), is_void, spread, tests })
+}
+
+/// The measured units of a pair.
+fn units_of<'a>(duets: &[&'a Duet], suite: &str, cells: &[String; 2]) -> Vec<&'a Duet> {
+    let is_unit = |duet: &&&Duet| !duet.warmup && duet.probe.is_none();
+    let is_of_pair = |duet: &&&Duet| duet.suite == suite && duet.cells == *cells;
+    duets.iter().filter(is_unit).filter(is_of_pair).copied().collect()
+}
+
+/// The base in duet with itself.
+struct Control {
+    estimate: RatioEstimate,
+    margin: f64,
+}
+
+impl Control {
+    fn new(suite: &PlannedSuite, units: &[&Duet], plan: &PlannedComparison) -> Option<Self> {
+        let is_paced = units.first().is_some_and(|unit| is_paced(suite, &unit.cells[0]));
+        let (metric, margin) = match (is_paced, plan.latency_margin) {
+            (false, _) => (Metric::OperationsPerSecond, plan.margin),
+            (true, LatencyMargin::Share(margin)) => (Metric::P50Latency, margin),
+            (true, LatencyMargin::Microseconds(_)) => (Metric::P50Latency, plan.margin),
+        };
+        let logs = units.iter().filter_map(|unit| log_ratio(unit, metric));
+        Some(Self { estimate: RatioEstimate::from_logs(logs)?, margin })
+    }
+
+    fn fails(&self) -> bool {
+        self.estimate.ci95.is_some_and(|ci95| control_fails(ci95, self.margin))
+    }
+}
+
+/// A pair, and its units by each measure.
+struct Compared<'a> {
+    suite: &'a PlannedSuite,
+    pair: &'a PlannedPair,
+    metric: Metric,
+    is_paced: bool,
+    units: Vec<&'a Duet>,
+    /// Head and base in their trials alone.
+    alone: [Option<CellSummary<'a>>; 2],
+    leading: Leading,
+    /// The roles whose CPU time is compared; empty: all.
+    cpu_of: Vec<Role>,
+    series: Vec<(Measure, PairSeries)>,
+}
+
+impl<'a> Compared<'a> {
+    fn new(
+        suite: &'a PlannedSuite,
+        pair: &'a PlannedPair,
+        plan: &PlannedComparison,
+        journal: &SortedJournal<'a>,
+        duets: &[&'a Duet],
+    ) -> Self {
+        let table = suite.tables.iter().find(|table| table.cells.contains(&pair.cells[0]));
+        let metric = table.map_or(Metric::OperationsPerSecond, |table| table.metric);
+        let units = units_of(duets, &suite.name, &pair.cells);
+        let alone = pair.cells.each_ref().map(|id| {
+            let planned = suite.cells.iter().find(|cell| cell.id == *id)?;
+            Some(CellSummary::from_trials(planned, journal.cell(&suite.name, id), metric))
+        });
+        let leading = Leading::find(alone.each_ref().map(Option::as_ref), plan);
+        let has_cpu = |roles: &[Role]| units.iter().any(|duet| log_cpu_ratio(duet, metric, roles).is_some());
+        // The CPU time of a server elsewhere is not known, and that of the client says nothing about it.
+        let is_known = plan.commands.is_some() || has_cpu(&leading.subject);
+        let cpu_of = if is_known { leading.subject.clone() } else { Vec::new() };
+        let spins = alone
+            .iter()
+            .flatten()
+            .flat_map(|cell| &cell.planned.systems)
+            .any(|system| system.spins && (cpu_of.is_empty() || cpu_of.contains(&system.role)));
+        let cpu = |sides: &[SideWindow; 2]| {
+            log_cpu_ratio_of(sides, metric, &cpu_of).filter(|_| !spins).map(|log| -log)
+        };
+        let is_paced = is_paced(suite, &pair.cells[0]);
+        let mut series = Vec::new();
+        if is_paced {
+            let latency =
+                |measure: Measure| Some((measure, PairSeries::of_latency(&units, measure.latency()?)));
+            series.extend(Measure::LATENCIES.into_iter().filter_map(latency));
+        } else {
+            series.push((Measure::Rate, PairSeries::from_units(&units, |sides| log_ratio_of(sides, metric))));
+        }
+        series.push((Measure::Cpu, PairSeries::from_units(&units, cpu)));
+        Self { suite, pair, metric, is_paced, units, alone, leading, cpu_of, series }
+    }
+
+    fn judged(
+        self,
+        plan: &PlannedComparison,
+        looks: &Looks,
+        crossings: &[Option<Crossing>],
+        rules: &Rules,
+    ) -> JudgedPair {
+        let of_measure = self.series.iter().zip(crossings);
+        let findings = of_measure.filter_map(|((measure, series), crossing)| {
+            self.with_values(series.finding(*measure, looks, *crossing, rules)?)
+        });
+        let findings = Findings(findings.collect());
+        let (rate, cpu) = (findings.rate(), findings.cpu());
+        let is_cpu_first = self.leading.is_cpu_first() && rate.is_some() && cpu.is_some();
+        let hints_at_none = rate.is_some_and(|rate| rate.ratio >= 1.0 - plan.margin);
+        let [head, base] = &self.alone;
+        let ratios = self.units.iter().filter_map(|duet| log_ratio(duet, self.metric));
+        let ratios: Vec<f64> = ratios.map(f64::exp).collect();
+        JudgedPair {
+            suite: self.suite.name.clone(),
+            cells: self.pair.cells.clone(),
+            metric: self.metric,
+            tried: self.units.len() as u32,
+            seconds: self.units.iter().map(|duet| duet.time().as_secs_f64()).sum(),
+            cpu_alone: [head, base].map(|cell| self.cpu_alone(cell.as_ref())),
+            alone: few_trials([head.as_ref(), base.as_ref()], &self.units, self.metric),
+            is_cpu_first,
+            client_is_limit: self.client_is_limit(),
+            is_by_cpu: is_cpu_first && hints_at_none,
+            is_paced: self.is_paced,
+            load: head.as_ref().and_then(|cell| load::offered(cell.planned, plan.rate, &self.units)),
+            obstacle: self.obstacle(ratios.len(), rules.is_void),
+            cpu_of: self.cpu_of,
+            ratios,
+            findings,
+        }
+    }
+
+    /// At a fixed rate the client waits for the time of a request, often with its CPU.
+    fn client_is_limit(&self) -> bool {
+        self.leading.client_is_limit && !self.is_paced
+    }
+
+    fn cpu_alone(&self, cell: Option<&CellSummary<'_>>) -> Option<Alone> {
+        cell?.cost(Per::from_metric(self.metric), &self.cpu_of).map(Alone::from)
+    }
+
+    /// A finding with the value of base. `None` for a latency that base has nowhere.
+    fn with_values(&self, found: Finding) -> Option<Finding> {
+        let base = self.alone[1].as_ref();
+        let by = |metric: Metric| base.and_then(|base| median(base.values(metric).into_values()));
+        match (found.measure, found.measure.latency()) {
+            (_, Some(metric)) => {
+                let of_units =
+                    || median(self.units.iter().filter_map(|duet| Some(latencies(duet, metric)?[1])));
+                Some(found.with_base(by(metric).or_else(of_units)?, |ratio| ratio))
+            }
+            (Measure::Cpu, _) => {
+                Some(self.cpu_alone(base).map_or(found, |alone| found.with_base(alone.value, |ratio| ratio)))
+            }
+            _ => {
+                let scale =
+                    |rate: f64| if self.metric.better() == Better::Higher { rate } else { rate.recip() };
+                let found = if self.client_is_limit() { found.limited() } else { found };
+                Some(by(self.metric).map_or(found, |base| found.with_base(base, scale)))
+            }
+        }
+    }
+
+    /// Why the findings have no say: a cell that failed alone, units that failed, or the control.
+    fn obstacle(&self, good: usize, is_void: bool) -> Option<Obstacle> {
+        if let Some(cell) = self.alone.iter().flatten().find(|cell| !cell.is_ok()) {
+            return Some(Obstacle::Lost { cell: cell.planned.id.clone(), outcome: cell.outcome });
+        }
+        if !self.units.is_empty() && good * 10 < self.units.len() * 9 {
+            let last = self.units.iter().rev().find(|unit| matches!(unit.outcome, Outcome::Failed { .. }));
+            return Some(Obstacle::Units {
+                failed: (self.units.len() - good) as u32,
+                last: last.map(|unit| FailedUnit { outcome: unit.outcome.clone(), sharing: unit.sharing }),
+            });
+        }
+        is_void.then_some(Obstacle::Control)
+    }
+}
+
+/// Whether a cell is an open loop whose units alternate.
+fn is_paced(suite: &PlannedSuite, cell: &str) -> bool {
+    suite.cells.iter().any(|planned| planned.id == cell && planned.is_paced_in_turns())
+}
+
+impl Judgement {
+    /// The pairs of a suite.
+    pub fn pairs_of<'a>(&'a self, suite: &'a str) -> impl Iterator<Item = &'a JudgedPair> {
+        self.pairs.iter().filter(move |pair| pair.suite == suite)
+    }
+
+    /// The smallest relative slowdown that `units` of each pair find in 90 % of runs; `None` without a
+    /// spread, or where the units cannot show any difference.
+    pub fn detectable(&self, units: f64) -> Option<f64> {
+        detectable(self.spread?, units, self.tests)
+    }
+}
+
+/// The smallest relative slowdown that `units` of each pair find in 90 % of runs, in a family of `tests`
+/// findings; `None` where there are too few units for any.
+pub fn detectable(spread: f64, units: f64, tests: usize) -> Option<f64> {
+    let alpha = ALPHA / tests.max(1) as f64;
+    (units >= f64::from(sequential::fewest(alpha))).then(|| sequential::detectable(spread, units, alpha, 0.9))
+}
+
+/// The fewest units of each pair that can show a difference, in a family of `tests` findings.
+pub fn fewest(tests: usize) -> u32 {
+    sequential::fewest(ALPHA / tests.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests;
