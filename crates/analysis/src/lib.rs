@@ -11,6 +11,7 @@
 //! | [`repeat`] | several runs of the same pairs: does the interval of one contain what all found? |
 //! | [`stopping`] | when a run has measured enough |
 //! | [`parallel`] | the same work for many items, on all CPUs |
+//! | [`url`] | the protocol, the place of a server, and what is asked of it |
 
 pub mod axes;
 pub mod comparison;
@@ -22,3 +23,4 @@ pub mod repeat;
 pub mod stats;
 pub mod stopping;
 pub mod summary;
+pub mod url;

@@ -16,6 +16,7 @@
 //! | [`subject`] | commands of the user's own that are compared: parsed, learned, planned |
 //! | `toml_file`, [`home`] | their syntax, and where they are |
 //! | [`arm`] | a build of a system as settings |
+//! | `address` | the addresses of a URL's host |
 //! | [`placement`], [`pins`] | which machine and which CPUs a role has |
 //! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
 //! | [`session`] | a run: open, measure; resumed runs |
@@ -33,10 +34,11 @@
 //! processes and other hosts in `crates/lab`.
 
 pub use linerate_analysis::{
-    axes, comparison, measurement, parallel, parameters, path, repeat, stats, stopping, summary,
+    axes, comparison, measurement, parallel, parameters, path, repeat, stats, stopping, summary, url,
 };
 pub use linerate_lab as lab;
 
+mod address;
 pub mod arm;
 mod authority;
 pub mod cli;

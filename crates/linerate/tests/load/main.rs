@@ -41,7 +41,7 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        Self::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100"])
+        Self::serve(&["http://127.0.0.1:0", "--size", "100"])
     }
 
     /// Reads the address from its output: the word with a port.
@@ -86,16 +86,16 @@ fn a_server_is_loaded_and_the_result_is_printed_and_written() {
         &["-n", "500", "--rate", "5000", "--spin", "always"],
         &["-n", "500", "--spin", "50us"],
     ] {
-        let output = linerate(&[&["load", "http", &server.url], more].concat());
+        let output = linerate(&[&["load", &server.url], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("requests    500 in "), "{more:?}: {text}");
         assert!(text.contains("failed      none") && text.contains('#'), "{text}");
         assert_eq!(text.contains("never sent"), more.contains(&"--rate"));
     }
-    let output = linerate(&["load", "http", &server.url, "-d", "200ms", "-t", "2", "--json", "-"]);
+    let output = linerate(&["load", &server.url, "-d", "200ms", "-t", "2", "--json", "-"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["schema"], "linerate.load/1");
-    assert_eq!(json["spec"]["connections"], 10);
+    assert_eq!(json["spec"]["connections"], 16);
     let bytes = json["done"]["bytes"].as_u64().unwrap();
     assert_eq!(bytes, json["done"]["operations"].as_u64().unwrap() * 100);
     assert!(json["latency_us"]["p99"].as_f64().unwrap() > 0.0);
@@ -107,25 +107,26 @@ fn datagrams_are_sent_received_and_counted() {
         return;
     }
     for layer in ["udp", "kcp"] {
-        let server = Server::serve(&[layer, "--listen", "127.0.0.1:0"]);
-        let address = server.url.as_str();
-        let rate: &[&str] = if layer == "udp" { &["--rate", "1000"] } else { &[] };
-        let output = linerate(&[&["load", layer, address, "-d", "300ms"], rate].concat());
+        let server = Server::serve(&[&format!("{layer}://127.0.0.1:0"), "--stream"]);
+        let rate: &[&str] = if layer == "udp" { &["--stream", "--rate", "1000"] } else { &[] };
+        let output = linerate(&[&["load", &server.url, "-d", "300ms"], rate].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("Gbit/s"), "{text}");
         assert_eq!(text.contains(" sent"), layer == "udp", "{text}");
-        let output = linerate(&[&["load", layer, address, "-d", "300ms", "--json", "-"], rate].concat());
+        let output = linerate(&[&["load", &server.url, "-d", "300ms", "--json", "-"], rate].concat());
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(json["done"]["bytes"].as_u64().unwrap() > 0);
         // 1,000 a second for 300 ms; a machine that stalls sends fewer, never more.
         let sent = json["done"]["datagrams"]["sent"].as_u64();
         assert!(layer == "kcp" || sent.is_some_and(|sent| (1..=300).contains(&sent)), "{sent:?}");
     }
-    let dead = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let output = linerate(&["load", "udp", &dead, "-d", "100ms", "--timeout", "300ms"]);
+    let dead = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let dead = format!("udp://{dead}");
+    let output = linerate(&["load", &dead, "--stream", "-d", "100ms", "--timeout", "300ms"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("no data arrived"));
-    let both = linerate(&["load", "udp", &dead, "--rate", "5", "--search", "1"]);
+    let reason = String::from_utf8(output.stderr).unwrap();
+    assert!(reason.contains(&format!("`linerate serve {dead} --stream`")), "{reason}");
+    let both = linerate(&["load", &dead, "--rate", "5", "--search", "1"]);
     assert_eq!(both.status.code(), Some(2));
 }
 
@@ -134,19 +135,19 @@ fn streams_go_in_each_direction_and_show_the_tcp_statistics_of_the_kernel() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::serve(&["tcp", "--listen", "127.0.0.1:0"]);
+    let server = Server::serve(&["tcp://127.0.0.1:0", "--stream"]);
     for (more, lines) in [
-        (&[][..], &["to server", "segments retransmitted"][..]),
+        (&["--stream"][..], &["to server", "segments retransmitted"][..]),
         (&["--reverse", "-P", "3", "-t", "2"], &["from server", "3 connections"]),
         (&["--both", "--size", "1000"], &["to server", "from server", "together"]),
     ] {
-        let output = linerate(&[&["load", "tcp", &server.url, "-d", "300ms"], more].concat());
+        let output = linerate(&[&["load", &server.url, "-d", "300ms"], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(lines.iter().all(|line| text.contains(line)), "{more:?}: {text}");
         assert!(text.contains("every byte compared") && !text.contains("failed"), "{more:?}: {text}");
     }
-    let output = linerate(&["load", "tcp", &server.url, "-d", "300ms", "--both", "--json", "-"]);
+    let output = linerate(&["load", &server.url, "-d", "300ms", "--both", "--json", "-"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     for (index, direction) in ["to server", "from server"].iter().enumerate() {
         let stream = &json["streams"][index];
@@ -154,10 +155,24 @@ fn streams_go_in_each_direction_and_show_the_tcp_statistics_of_the_kernel() {
         assert!(stream["gbit_per_second"].as_f64().unwrap() > 0.0);
         assert_eq!(stream["done"]["verified"], stream["done"]["bytes"]);
     }
-    let echo = Server::serve(&["tcp", "--listen", "127.0.0.1:0", "--echo"]);
-    let output = linerate(&["load", "tcp", &echo.url, "-d", "300ms", "--ping-pong", "-c", "4"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("round trips ") && text.contains("99 %"), "{text}");
+}
+
+#[test]
+fn messages_are_sent_back_over_every_protocol_that_has_them() {
+    if !engine_is_built() {
+        return;
+    }
+    for scheme in ["tcp", "tls", "udp", "ws", "wss"] {
+        let server = Server::serve(&[&format!("{scheme}://127.0.0.1:0")]);
+        let trust: &[&str] = if ["tls", "wss"].contains(&scheme) { &["-k"] } else { &[] };
+        let output = linerate(&[&["load", &server.url, "-n", "500", "--warmup", "20ms"], trust].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            text.contains("round trips 500 in ") && text.contains("failed      none"),
+            "{scheme}: {text}"
+        );
+        assert!(text.starts_with(&format!("{scheme}://127.0.0.1:")) && text.contains("99 %"), "{text}");
+    }
 }
 
 #[test]
@@ -165,9 +180,9 @@ fn an_interrupted_stream_prints_its_partial_result() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::serve(&["tcp", "--listen", "127.0.0.1:0"]);
+    let server = Server::serve(&["tcp://127.0.0.1:0", "--stream"]);
     let mut command = Command::new(LINERATE);
-    command.args(["load", "tcp", &server.url, "-d", "1h", "--both"]);
+    command.args(["load", &server.url, "-d", "1h", "--both"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     signal(&child, Signal::SIGINT);
@@ -182,17 +197,17 @@ fn websocket_servers_are_loaded_with_and_without_tls() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::serve(&["ws", "--listen", "127.0.0.1:0"]);
+    let server = Server::serve(&["ws://127.0.0.1:0"]);
     for more in [&["-c", "5"][..], &["--rate", "1000", "--size", "1024"]] {
-        let output = linerate(&[&["load", "ws", &server.url, "-d", "300ms"], more].concat());
+        let output = linerate(&[&["load", &server.url, "-d", "300ms"], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(text.contains("round trips ") && text.contains("failed      none"), "{more:?}: {text}");
     }
     let authority = std::env::temp_dir().join(format!("linerate-test-{}-ca.pem", std::process::id()));
     let authority = authority.to_str().unwrap();
-    let secure = Server::serve(&["ws", "--listen", "127.0.0.1:0", "--tls", authority]);
-    let load = |more: &[&str]| linerate(&[&["load", "ws", &secure.url, "-d", "300ms"], more].concat());
+    let secure = Server::serve(&["wss://127.0.0.1:0", "--authority", authority]);
+    let load = |more: &[&str]| linerate(&[&["load", &secure.url, "-d", "300ms"], more].concat());
     for trust in [&["--authority", authority][..], &["--insecure"]] {
         let output = load(trust);
         assert!(output.status.success(), "{trust:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -201,9 +216,9 @@ fn websocket_servers_are_loaded_with_and_without_tls() {
     assert!(!load(&[]).status.success());
     std::fs::remove_file(authority).unwrap();
     for direction in [&[][..], &["--reverse"]] {
-        let server = Server::serve(&[&["ws", "--listen", "127.0.0.1:0", "--stream"], direction].concat());
+        let server = Server::serve(&[&["ws://127.0.0.1:0", "--stream"], direction].concat());
         // A debug build takes most of a second for a transfer on a shared CPU.
-        let output = linerate(&[&["load", "ws", &server.url, "-d", "3s", "--stream"], direction].concat());
+        let output = linerate(&[&["load", &server.url, "-d", "3s", "--stream"], direction].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("Gbit/s") && text.contains("every byte compared"), "{text}");
     }
@@ -216,11 +231,10 @@ fn pages_are_served_over_tls_to_clients_with_the_ca_certificate_or_insecure() {
     }
     let authority = std::env::temp_dir().join(format!("linerate-test-{}-http-ca.pem", std::process::id()));
     let authority = authority.to_str().unwrap();
-    let known = Server::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls", authority]);
+    let known = Server::serve(&["https://127.0.0.1:0", "--size", "100", "--authority", authority]);
     assert!(known.url.starts_with("https://127.0.0.1:"), "{}", known.url);
-    let load = |server: &Server, more: &[&str]| {
-        linerate(&[&["load", "http", &server.url, "-n", "100"], more].concat())
-    };
+    let load =
+        |server: &Server, more: &[&str]| linerate(&[&["load", &server.url, "-n", "100"], more].concat());
     for more in [&["--authority", authority][..], &["--insecure"], &["--insecure", "--no-keepalive"]] {
         let output = load(&known, more);
         let text = String::from_utf8(output.stdout).unwrap();
@@ -239,7 +253,7 @@ fn pages_are_served_over_tls_to_clients_with_the_ca_certificate_or_insecure() {
     let missing = load(&known, &["--authority", authority]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8(missing.stderr).unwrap().contains("--authority"));
-    let unknown = Server::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls"]);
+    let unknown = Server::serve(&["https://127.0.0.1:0", "--size", "100"]);
     assert!(load(&unknown, &["--insecure"]).status.success());
 }
 
@@ -252,14 +266,14 @@ fn ipv6_addresses_are_supported() {
         eprintln!("skipped: this host has no IPv6 loopback");
         return;
     }
-    let server = Server::serve(&["http", "--listen", "[::1]:0", "--size", "100"]);
+    let server = Server::serve(&["http://[::1]:0", "--size", "100"]);
     for more in [&[][..], &["--no-keepalive"]] {
-        let output = linerate(&[&["load", "http", &server.url, "-n", "100"], more].concat());
+        let output = linerate(&[&["load", &server.url, "-n", "100"], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("requests    100 in ") && text.contains("failed      none"), "{text}");
     }
-    let server = Server::serve(&["tcp", "--listen", "[::1]:0"]);
-    let output = linerate(&["load", "tcp", &server.url, "-d", "200ms"]);
+    let server = Server::serve(&["tcp://[::1]:0", "--stream"]);
+    let output = linerate(&["load", &server.url, "--stream", "-d", "200ms"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -273,16 +287,23 @@ fn each_failure_has_its_message_and_exit_status() {
     for (arguments, status, sentence) in [
         (&["http://no-such-name.invalid/"][..], 3, "dns"),
         (&["http://127.0.9.9:1/"], 3, "refused"), // No test listens there.
-        (&["127.0.0.1"], 2, "URL"),
+        (&["htp://127.0.0.1"], 2, "nearest: \"http\""),
+        (&["http", &server.url], 2, "linerate load http://127.0.0.1:"),
+        (
+            &[&server.url, "--streams", "5"],
+            2,
+            "--streams is for h2, h2c, h3, grpc, grpcs, quic, and this URL",
+        ),
+        (&[&server.url, "--expect", "status=404", "-n", "5"], 3, "no request succeeded"),
         (&[&server.url, "--header", "no colon"], 2, "headers"),
         (&[&server.url, "--arrival", "poisson"], 2, "--rate"),
         (&[&server.url, "-d", "0s"], 2, "above zero"),
         (&[&server.url, "-d", "{\"id\": 1}"], 2, "a body is --body"),
-        (&[&server.url, "--cert", "client.pem"], 2, "--cert is for URLs with TLS"),
+        (&[&server.url, "--cert", "client.pem"], 2, "--cert is for https, h2"),
         (&[&server.url, "-X", "POST", "-n", "5"], 3, "no request succeeded"),
         (&[&secure, "--insecure", "-n", "5"], 3, "no request succeeded"),
     ] {
-        let output = linerate(&[&["load", "http"], arguments].concat());
+        let output = linerate(&[&["load"], arguments].concat());
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}");
         assert!(stderr.contains(sentence), "{arguments:?}: {stderr}");
@@ -296,7 +317,7 @@ fn an_interrupted_run_prints_its_partial_result() {
     }
     let server = Server::start();
     let mut command = Command::new(LINERATE);
-    command.args(["load", "http", &server.url, "-d", "1h"]);
+    command.args(["load", &server.url, "-d", "1h"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     signal(&child, Signal::SIGINT);
@@ -332,10 +353,9 @@ fn misspelt_names_on_the_command_line_are_refused_with_the_nearest_name() {
     for (arguments, nearest) in [
         (&["list", "workload"][..], "'workloads'"),
         (&["sytems"], "'systems'"),
-        (&["load", "http", "http://127.0.0.1:1/", "--conections", "5"], "'--connections'"),
-        (&["load", "htp", "http://127.0.0.1:1/"], "'http'"),
+        (&["load", "http://127.0.0.1:1/", "--conections", "5"], "'--connections'"),
         (&["report", "x", "--format", "htm"], "'html'"),
-        (&["load", "http", "http://127.0.0.1:1/", "--rate", "5", "--arrival", "poison"], "'poisson'"),
+        (&["load", "http://127.0.0.1:1/", "--rate", "5", "--arrival", "poison"], "'poisson'"),
         (&["new", "system", "mylib", "--lang", "rus"], "'rust'"),
         (&["systems", "haprxy"], "nearest: \"haproxy\""),
         (&["systems", "haproxy-tpc"], "nearest: \"haproxy-tcp\""),
@@ -353,7 +373,7 @@ fn no_private_key_is_an_argument_of_a_process() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::serve(&["http", "--listen", "127.0.0.1:0", "--tls"]);
+    let server = Server::serve(&["https://127.0.0.1:0"]);
     let id = server.child.id();
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     assert_eq!(children.split_whitespace().count(), 1);
@@ -369,7 +389,7 @@ fn under_nohup_a_hangup_ends_nothing() {
         return;
     }
     let mut command = Command::new("sh");
-    command.args(["-c", "trap '' HUP; exec \"$0\" serve http --listen 127.0.0.1:0", LINERATE]);
+    command.args(["-c", "trap '' HUP; exec \"$0\" serve http://127.0.0.1:0", LINERATE]);
     let mut server = Server::by(command);
     signal(&server.child, Signal::SIGHUP);
     std::thread::sleep(Duration::from_millis(300));
@@ -383,7 +403,9 @@ fn serve_replaces_no_file_but_its_own_ca_certificate() {
     }
     let file = std::env::temp_dir().join(format!("linerate-serve-{}.pem", std::process::id()));
     let path = file.to_str().unwrap();
-    let arguments = ["http", "--listen", "127.0.0.1:0", "--tls", path];
+    let arguments = ["https://127.0.0.1:0", "--authority", path];
+    let old = linerate(&["serve", "http", "--listen", "127.0.0.1:8080"]);
+    assert!(String::from_utf8_lossy(&old.stderr).contains("linerate serve http://127.0.0.1:8080"));
     std::fs::write(&file, "-----BEGIN PRIVATE KEY-----\nown\n").unwrap();
     let refused = linerate(&[&["serve"], &arguments[..]].concat());
     assert_eq!(refused.status.code(), Some(2));

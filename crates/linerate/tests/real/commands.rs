@@ -343,7 +343,7 @@ fn servers_of_http_2_and_http_3_are_compared() {
 fn servers_of_grpc_are_compared_by_calls_of_a_method() {
     let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-grpc");
-    let server = format!("{} serve grpc --size 100 --listen {{address}}", env!("CARGO_BIN_EXE_linerate"));
+    let server = format!("{} serve grpc://{{address}} --size 100", env!("CARGO_BIN_EXE_linerate"));
     fs::write(folder.path().join("request.bin"), [0xff, 0]).unwrap();
     let words = [&*server, &server, "--grpc", "shop.Items/Get", "--message", "@request.bin", "-c", "2"];
     let out = compare(&folder, &words);
