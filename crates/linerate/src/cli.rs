@@ -23,6 +23,7 @@ pub use grpc::*;
 pub use load::*;
 pub use merge::*;
 pub use only::Given;
+pub(crate) use only::{LOAD, SERVE};
 pub use project::with_settings;
 pub use request::*;
 pub use route::*;

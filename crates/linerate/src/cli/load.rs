@@ -15,10 +15,10 @@ use std::time::Duration;
 /// Load a server, like wrk, hey, h2load or iperf3
 ///
 /// The protocol is the scheme of the URL; `linerate serve` has a server for each. Without --rate the loop is
-/// closed: an operation follows when the last one has ended. With --rate it is open: operations begin at their
-/// intended times, and response times count from these.
+/// closed: an operation follows when the last one has ended. With --rate it is open: operations begin at
+/// their intended times, and response times count from these.
 ///
-///   http https         requests of HTTP/1.1 (none: http)
+///   http https         requests of HTTP/1.1; a URL without a scheme is of http
 ///   h2 h2c h3          requests of HTTP/2 over TLS, HTTP/2 with prior knowledge, HTTP/3
 ///   grpc grpcs         calls of gRPC, with prior knowledge and over TLS; the path is the method
 ///   tcp tls ws wss udp messages that the server sends back; with --stream data in one direction
@@ -75,7 +75,7 @@ const EXAMPLES: &str = "Examples:
   linerate load grpc://127.0.0.1:50051/helloworld.Greeter/SayHello --message base64:CgV3b3JsZA==
   linerate load tcp://127.0.0.1:9000                            # round trips
   linerate load tcp://127.0.0.1:9000 --stream -P 4 --reverse    # throughput, every byte compared
-  linerate load udp://127.0.0.1:9000 --search 0.1               # highest rate with at most 0.1 % loss (RFC 2544)
+  linerate load udp://127.0.0.1:9000 --search 0.1               # highest rate with at most 0.1 % loss
   linerate load quic://localhost:4433 -k --response-size 1000000";
 
 /// How much, and for how long.

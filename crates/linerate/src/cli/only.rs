@@ -1,6 +1,5 @@
 //! Options that only some protocols have, as a table.
 
-use super::{LoadOptions, ServeOptions};
 use crate::error::Error;
 use crate::url::Scheme;
 use clap::parser::ValueSource;
@@ -37,8 +36,11 @@ impl<T: Args> Args for Given<T> {
 }
 
 impl<T> Given<T> {
-    /// Checks that the protocol has every option that is on the command line.
-    fn check(&self, own: &[Only], scheme: &Scheme, is_stream: bool) -> Result<(), Error> {
+    /// Checks that the protocol has every option that is on the command line, by the rows of this command.
+    ///
+    /// # Errors
+    /// An option that the protocol, or its streams, do not have.
+    pub(crate) fn check(&self, own: &[Only], scheme: &Scheme, is_stream: bool) -> Result<(), Error> {
         for option in &self.given {
             let of_option = |only: &&Only| only.options.contains(&option.as_str());
             let rows: Vec<&Only> = BOTH.iter().chain(own).filter(of_option).collect();
@@ -64,24 +66,8 @@ fn refusal(option: &str, rows: &[&Only], scheme: &Scheme, is_stream: bool) -> St
     format!("{name} is for {schemes}, and this URL is of {own}: leave it out{hint}")
 }
 
-impl Given<LoadOptions> {
-    /// # Errors
-    /// An option that this protocol, or its streams, do not have.
-    pub(crate) fn check_load(&self, scheme: &Scheme, is_stream: bool) -> Result<(), Error> {
-        self.check(LOAD, scheme, is_stream)
-    }
-}
-
-impl Given<ServeOptions> {
-    /// # Errors
-    /// An option that this protocol, or its streams, do not have.
-    pub(crate) fn check_serve(&self, scheme: &Scheme, is_stream: bool) -> Result<(), Error> {
-        self.check(SERVE, scheme, is_stream)
-    }
-}
-
 /// Options, the schemes that have them, and whether these are loads of operations, streams, or both.
-struct Only {
+pub(crate) struct Only {
     options: &'static [&'static str],
     /// Empty: all.
     schemes: &'static [&'static str],
@@ -139,7 +125,7 @@ const BOTH: &[Only] = &[
     Only::new(&["stream"], &["tcp", "tls", "ws", "wss", "udp", "kcp"]),
 ];
 
-const LOAD: &[Only] = &[
+pub(crate) const LOAD: &[Only] = &[
     Only::new(&["method", "body"], REQUESTS),
     Only::new(&["header", "user", "expect"], REQUESTS_AND_CALLS),
     Only::new(&["requests", "pipeline", "coalesce", "unix_socket", "proxy"], PAGES),
@@ -161,7 +147,7 @@ const LOAD: &[Only] = &[
     Only::new(&["csv"], CONNECTED).of_streams(),
 ];
 
-const SERVE: &[Only] = &[
+pub(crate) const SERVE: &[Only] = &[
     Only::new(&["size"], REQUESTS_AND_CALLS),
     Only::new(&["size"], &["tcp", "tls", "ws", "wss", "udp", "kcp"]).of_streams(),
     Only::new(&["datagrams"], &["h3", "quic", "udp", "kcp"]),
@@ -185,7 +171,7 @@ mod tests {
     fn refused(words: &[&str], is_stream: bool) -> String {
         let cli = Cli::parse_from([&["linerate", "load", "x"], words].concat());
         let Command::Load(args) = cli.command else { panic!("it is a load") };
-        let of = |scheme: &Scheme| Some(args.check_load(scheme, is_stream).err()?.to_string());
+        let of = |scheme: &Scheme| Some(args.check(LOAD, scheme, is_stream).err()?.to_string());
         SCHEMES.iter().filter_map(of).next().unwrap_or_default()
     }
 

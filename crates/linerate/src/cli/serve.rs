@@ -64,7 +64,7 @@ pub type ServeArgs = Given<ServeOptions>;
 
 const EXAMPLES: &str = "Examples:
   linerate serve http://127.0.0.1:8080 --size 1024
-  linerate serve https://127.0.0.1:8443 --authority ca.pem      # for load https://localhost:8443 --authority ca.pem
+  linerate serve https://127.0.0.1:8443 --authority ca.pem      # for load ... --authority ca.pem
   linerate serve h2c://127.0.0.1:8080                           # also for curl --http2-prior-knowledge
   linerate serve grpc://127.0.0.1:50051 --size 100 --messages 50
   linerate serve tcp://127.0.0.1:9000                           # for load tcp://127.0.0.1:9000

@@ -14,7 +14,7 @@ use crate::report::comparison::{ComparisonReport, comment, keep_history, prospec
 use crate::session::{End, Event, Request, Session};
 use crate::stats::verdict::Verdict;
 use crate::subject::words;
-use crate::url::Url;
+use crate::url::{Scheme, Url};
 use crate::{address, home, suite};
 use linerate_contract::nearest::suggestion;
 use std::path::{Path, PathBuf};
@@ -124,11 +124,11 @@ impl What {
                  for each, or commands alone"
             )));
         }
-        if options.url.is_some() || !options.companions.is_empty() || options.tcp || options.udp || options.ws
-        {
+        let CommandOptions { tcp, udp, ws, .. } = *options;
+        if options.url.is_some() || !options.companions.is_empty() || tcp || udp || ws {
             return Err(Error::Input(
-                "--url, --with, --tcp, --udp and --ws are for commands: an address has its protocol (http://, \
-                 tcp://, ...) and its path in it"
+                "--url, --with, --tcp, --udp and --ws are for commands: an address has its protocol \
+                 (http://, tcp://, ...) and its path in it"
                     .into(),
             ));
         }
@@ -148,18 +148,7 @@ impl What {
                 scheme.name
             )));
         }
-        let versions: [(&str, bool, &[&str]); 3] = [
-            ("h2", options.h2, &["http", "https", "h2", "h2c"]),
-            ("h3", options.h3, &["https", "h3"]),
-            ("grpc", options.grpc.is_some(), &["http", "https", "h2", "h2c", "grpc", "grpcs"]),
-        ];
-        if let Some((name, _, of)) = versions.into_iter().find(|(_, given, of)| *given && !is(of)) {
-            return Err(Error::Input(format!(
-                "--{name} is for {}, and these are addresses of {}: leave it out",
-                of.join(", "),
-                scheme.name
-            )));
-        }
+        check_version(options, scheme)?;
         let method = scheme.is_of_calls().then(|| rpc_method(&urls[0].path).map_err(Error::Input));
         let grpc = options.grpc.clone().map_or_else(|| method.transpose(), |given| Ok(Some(given)))?;
         let resolved = urls.into_iter().map(|url| {
@@ -184,6 +173,23 @@ impl What {
             ..options.clone()
         };
         Ok(Self::Commands(words.to_vec(), Box::new(options)))
+    }
+}
+
+/// Checks that the version of HTTP which the options say is not another one than that of the addresses.
+fn check_version(options: &CommandOptions, scheme: &Scheme) -> Result<(), Error> {
+    let versions: [(&str, bool, &[&str]); 3] = [
+        ("h2", options.h2, &["http", "https", "h2", "h2c"]),
+        ("h3", options.h3, &["https", "h3"]),
+        ("grpc", options.grpc.is_some(), &["http", "https", "h2", "h2c", "grpc", "grpcs"]),
+    ];
+    match versions.into_iter().find(|(_, given, of)| *given && !of.contains(&scheme.name)) {
+        Some((name, _, of)) => Err(Error::Input(format!(
+            "--{name} is for {}, and these are addresses of {}: leave it out",
+            of.join(", "),
+            scheme.name
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::load::{urls, usual_size};
 use crate::address;
 use crate::authority::Authority;
-use crate::cli::{ServeArgs, ServeOptions, half_of_cpus};
+use crate::cli::{SERVE, ServeArgs, ServeOptions, half_of_cpus};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::progress::note;
@@ -35,7 +35,7 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
         return Err(Error::Input("a server has one URL: start one for each".into()));
     };
     let is_stream = url.scheme.name == "kcp" || options.stream || options.reverse;
-    args.check_serve(url.scheme, is_stream)?;
+    args.check(SERVE, url.scheme, is_stream)?;
     let spec = spec(options, url, is_stream)?;
     Engine::start(LOAD, &spec)?.listen(&interrupt::watch(), |event| {
         if let Event::Ready { address } = event {
@@ -114,8 +114,8 @@ fn check_replaceable(file: &Path) -> Result<(), Error> {
     };
     if is_lost {
         return Err(Error::Input(format!(
-            "--authority {0}: this file exists, and `linerate serve` did not write it; the CA certificate would \
-             replace it: name a new file, or remove it",
+            "--authority {0}: this file exists, and `linerate serve` did not write it; the CA certificate \
+             would replace it: name a new file, or remove it",
             file.display()
         )));
     }

@@ -307,10 +307,10 @@ fn servers_of_http_2_and_http_3_are_compared() {
     let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-h2");
     let program = env!("CARGO_BIN_EXE_linerate");
-    for (served, version, https, layer) in
-        [("h2", "--h2", &[][..], "h2c"), ("h2 --tls", "--h2", &["--https"], "h2"), ("h3", "--h3", &[], "h3")]
+    for (layer, version, https) in
+        [("h2c", "--h2", &[][..]), ("h2", "--h2", &["--https"]), ("h3", "--h3", &[])]
     {
-        let server = format!("{program} serve {served} --size 100 --listen {{address}}");
+        let server = format!("{program} serve {layer}://{{address}} --size 100");
         let words = [&*server, &server, version, "--streams", "5", "-c", "2", "--expect", "length=100"];
         if layer == "h2c" {
             let open = compare(&folder, &[&words[..], &["--rate", "500"]].concat());

@@ -10,7 +10,7 @@ mod sweep;
 pub(super) use spec::{paths_are_in, usual_size};
 
 use super::{Terminal, print};
-use crate::cli::{LoadArgs, ResultArgs};
+use crate::cli::{LOAD, LoadArgs, ResultArgs};
 use crate::error::Error;
 use crate::journal;
 use crate::progress::note;
@@ -36,8 +36,8 @@ pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let urls = urls("load", &options.url, Url::parse)?;
     let scheme = urls[0].scheme;
     let is_stream = scheme.name == "kcp" || options.flow.has_stream();
-    args.check_load(scheme, is_stream)?;
-    let mut specs = spec::of(options, &urls, is_stream)?;
+    args.check(LOAD, scheme, is_stream)?;
+    let mut specs = spec::clients(options, &urls, is_stream)?;
     let target = urls.iter().map(Url::to_string).collect::<Vec<_>>().join(" ");
     for spec in &mut specs {
         route::set(&options.route, &urls[0], spec)?;
@@ -70,7 +70,7 @@ pub(super) fn urls(
     {
         let place = rest.first().map_or("127.0.0.1:8080", |url| url.split("://").last().unwrap_or(url));
         return Err(Error::Input(format!(
-            "{first} is a protocol, and the protocol is the scheme of the URL: linerate {name} {first}://{place}"
+            "{first} is a protocol, which is the scheme of the URL: linerate {name} {first}://{place}"
         )));
     }
     let all = words.iter().map(|word| parse(word)).collect::<Result<Vec<_>, _>>().map_err(Error::Input)?;

@@ -16,15 +16,15 @@ use std::time::Duration;
 
 /// The time of a load, unless the user says otherwise: that of wrk.
 const DURATION: Duration = Duration::from_secs(10);
-/// Bytes per transfer of a stream that has no other end than its count: about ten milliseconds, so that little
-/// is lost when the time is over.
+/// Bytes per transfer of a stream that ends by its count alone: about ten milliseconds, so that little is lost
+/// when the time is over.
 const TRANSFER: u64 = 8 << 20;
 
 /// The client of one server; of streams in both directions one for each.
 ///
 /// # Errors
 /// Options that exclude each other, or a file that cannot be read.
-pub(super) fn of(options: &LoadOptions, urls: &[Url], is_stream: bool) -> Result<Vec<Spec>, Error> {
+pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> Result<Vec<Spec>, Error> {
     let (url, scheme) = (&urls[0], urls[0].scheme);
     let workload = match options.requests.no_keepalive {
         true => "crr",
@@ -208,7 +208,7 @@ mod tests {
         let Command::Load(args) = cli.command else { panic!("it is a load") };
         let url = Url::parse(&args.options.url[0])?;
         let is_stream = url.scheme.name == "kcp" || args.options.flow.has_stream();
-        of(&args.options, &[url], is_stream).map_err(|e| e.to_string())
+        clients(&args.options, &[url], is_stream).map_err(|e| e.to_string())
     }
 
     #[test]
