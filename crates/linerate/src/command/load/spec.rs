@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// The time of a load, unless the user says otherwise: that of wrk.
 const DURATION: Duration = Duration::from_secs(10);
-/// Bytes per transfer of a stream that ends by its count alone: about ten milliseconds, so that little is lost
-/// when the time is over.
+/// Bytes per transfer of a stream that ends by its count alone: about ten milliseconds, so that little is
+/// lost when the time is over.
 const TRANSFER: u64 = 8 << 20;
 
 /// The client of one server; of streams in both directions one for each.
