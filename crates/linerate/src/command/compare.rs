@@ -277,12 +277,19 @@ pub(super) fn measure(
 mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
+    use crate::subject::ask_of;
     use clap::Parser;
+    use linerate_contract::{Role, Spec};
     use std::net::{TcpListener, UdpSocket};
 
-    fn of_addresses(words: &[&str]) -> Result<CommandOptions, String> {
+    fn parsed(words: &[&str]) -> CompareArgs {
         let cli = Cli::parse_from([&["linerate", "compare"], words].concat());
         let Command::Compare(args) = cli.command else { panic!("it is a comparison") };
+        args
+    }
+
+    fn of_addresses(words: &[&str]) -> Result<CommandOptions, String> {
+        let args = parsed(words);
         match What::of_words(&args.what, &args.commands, false).map_err(|e| e.to_string())? {
             What::Commands(_, options) => Ok(*options),
             other => panic!("{other:?}"),
@@ -312,6 +319,19 @@ mod tests {
         let url = format!("grpcs://{tcp}/shop.Items/Get");
         let calls = of_addresses(&[&url, &url]).unwrap();
         assert_eq!((calls.layer(), calls.grpc.as_deref()), ("h2", Some("shop.Items/Get")));
+    }
+
+    #[test]
+    fn echoes_over_tls_come_from_servers_whose_certificates_are_not_verified() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("wss://{}/chat", listener.local_addr().unwrap());
+        let comparison = parsed(&[&url]).builds.comparison(ComparisonKind::Compare);
+        let options = of_addresses(&[&url, &url]).unwrap();
+        let planned = options.comparison(&[url.clone(), url], comparison).unwrap().commands.unwrap();
+        let mut spec = Spec::new(Role::Client, &planned.layer, "rr");
+        ask_of(&planned, &planned.commands[0].name, &mut spec, 1);
+        assert!(spec.request.unwrap().insecure && spec.tls.is_some());
+        assert_eq!((spec.path.as_deref(), planned.size), (Some("/chat"), Some(64)));
     }
 
     #[test]

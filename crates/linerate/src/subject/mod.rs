@@ -46,6 +46,14 @@ const RESPONSES: u32 = 5;
 /// # Errors
 /// Names that are not one for each command, or not different.
 pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand>, Error> {
+    if let [number] = names
+        && number.parse::<u64>().is_ok()
+    {
+        return Err(Error::Input(format!(
+            "-n {number} is a name here: a comparison ends when all is decided, or after --budget; a number of \
+             requests is of linerate load"
+        )));
+    }
     if !names.is_empty() && names.len() != commands.len() {
         return Err(Error::Input(format!(
             "--name is there {} times for {} commands: give one for each, in their order",
@@ -216,7 +224,7 @@ pub(crate) fn requested(spec: &mut Spec, common: Request, mut requests: Vec<Weig
 
 /// What the load engine compares. JSON is for the first responses alone, and where content varies, the next
 /// length may be another.
-fn of_engine(expect: Expectation, given: Expectation, every: u64) -> Option<Expect> {
+pub(crate) fn of_engine(expect: Expectation, given: Expectation, every: u64) -> Option<Expect> {
     let Expectation { status, bytes, crc32, .. } = expect;
     let bytes = bytes.filter(|_| crc32.is_some() || given.bytes.is_some());
     Some(Expect { status, bytes, crc32, every }).filter(|_| status.is_some() || bytes.is_some())
@@ -243,6 +251,7 @@ mod tests {
     #[test]
     fn names_must_be_as_many_as_commands_and_differ() {
         assert!(names(&["./a", "./b"], &["old"]).unwrap_err().contains("1 times for 2 commands"));
+        assert!(names(&["./a", "./b"], &["1000"]).unwrap_err().contains("requests is of linerate load"));
         assert!(names(&["./a", "./b"], &["x", "x"]).unwrap_err().contains("must differ"));
     }
 }

@@ -7,9 +7,9 @@ use crate::cli::{
 };
 use crate::error::Error;
 use crate::measurement::PlannedRequest;
-use crate::subject::{requested, sent};
+use crate::subject::{of_engine, requested, sent};
 use crate::url::{Scheme, Url};
-use linerate_contract::{Arrival, Expect, Request, Role, Spec, Tls, WeightedRequest};
+use linerate_contract::{Arrival, Request, Role, Spec, Tls, WeightedRequest};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -108,14 +108,10 @@ fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bo
         spec.set_option("messages", args.messages);
         requests[0].body = args.message.encoded(Path::new(""))?;
     }
-    let expect = match args.expect {
-        Some(expect) if expect.json => {
-            return Err(Error::Input("--expect json is for compare: load checks status and length".into()));
-        }
-        expect => {
-            expect.map(|given| Expect { status: given.status, bytes: given.bytes, crc32: None, every: 1 })
-        }
-    };
+    if args.expect.is_some_and(|expect| expect.json) {
+        return Err(Error::Input("--expect json is for compare: load checks status and length".into()));
+    }
+    let expect = args.expect.and_then(|given| of_engine(given, given, 1));
     let weighted = |one: &PlannedRequest| WeightedRequest { expect, ..sent(one) };
     let common = Request { host: Some(url.authority()), insecure, ..Request::default() };
     requested(spec, common, requests.iter().map(weighted).collect());
@@ -202,6 +198,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
+    use linerate_contract::Expect;
 
     fn specs(words: &[&str]) -> Result<Vec<Spec>, String> {
         let cli = Cli::parse_from([&["linerate", "load"], words].concat());
