@@ -50,8 +50,8 @@ pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand
         && number.parse::<u64>().is_ok()
     {
         return Err(Error::Input(format!(
-            "-n {number} is a name here: a comparison ends when all is decided, or after --budget; a number of \
-             requests is of linerate load"
+            "-n {number} is a name here: a comparison ends when all is decided, or after --budget; a number \
+             of requests is of linerate load"
         )));
     }
     if !names.is_empty() && names.len() != commands.len() {
