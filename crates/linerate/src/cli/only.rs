@@ -41,14 +41,20 @@ impl<T> Given<T> {
     /// # Errors
     /// An option that the protocol, or its streams, do not have.
     pub(crate) fn check(&self, own: &[Only], scheme: &Scheme, is_stream: bool) -> Result<(), Error> {
-        for option in &self.given {
-            let of_option = |only: &&Only| only.options.contains(&option.as_str());
-            let rows: Vec<&Only> = BOTH.iter().chain(own).filter(of_option).collect();
-            if !rows.is_empty() && !rows.iter().any(|only| only.has(scheme) && only.fits(is_stream)) {
-                return Err(Error::Input(refusal(option, &rows, scheme, is_stream)));
-            }
+        let rows_of = |option: &String| {
+            let rows = BOTH.iter().chain(own).filter(|only| only.options.contains(&option.as_str()));
+            rows.collect::<Vec<_>>()
+        };
+        let restricted = self.given.iter().map(|option| (option, rows_of(option)));
+        let restricted: Vec<_> = restricted.filter(|(_, rows)| !rows.is_empty()).collect();
+        let lacking = restricted.iter().find(|(_, rows)| !rows.iter().any(|only| only.has(scheme)));
+        let fits = |only: &&Only| only.has(scheme) && only.fits(is_stream);
+        let misfit = restricted.iter().find(|(_, rows)| !rows.iter().any(fits));
+        // --stream itself may be what the protocol lacks.
+        match lacking.or(misfit) {
+            Some((option, rows)) => Err(Error::Input(refusal(option, rows, scheme, is_stream))),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -185,6 +191,11 @@ mod tests {
             ),
             (&["--message", "x"], false, "of http: leave it out; a request has --body"),
             (&["--body", "x"], false, "of grpc: leave it out; a call of gRPC has --message"),
+            (
+                &["-n", "5", "--stream"],
+                true,
+                "--stream is for tcp, tls, ws, wss, udp, kcp, and this URL is of http",
+            ),
             (&["-n", "5"], true, "--count is not for streams over http"),
             (&["--rate", "5"], true, "--rate is not for streams over http"),
             (&["--window", "5"], true, "--window is for kcp, and"),

@@ -30,8 +30,7 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
             "--listen {address}: the address is in the URL: linerate serve {scheme}://{address}"
         )));
     }
-    let urls = urls("serve", &options.url, Url::to_listen)?;
-    let [url] = &urls[..] else {
+    let [url] = &urls("serve", &options.url, Url::to_listen)?[..] else {
         return Err(Error::Input("a server has one URL: start one for each".into()));
     };
     let is_stream = url.scheme.name == "kcp" || options.stream || options.reverse;

@@ -78,7 +78,7 @@ pub(super) fn urls(
     let is_elsewhere = |url: &&Url| url.scheme != first.scheme || url.place() != first.place();
     if let Some(other) = all.iter().find(is_elsewhere) {
         return Err(Error::Input(format!(
-            "{first} and {other} are on two servers: load each by itself, or linerate compare both"
+            "{first} and {other} are on two servers: give one of them, or linerate compare both"
         )));
     }
     if all.len() > 1 && !["http", "https"].contains(&first.scheme.name) {
