@@ -1,37 +1,34 @@
 //! The command line: subcommands, options and their help.
 
-mod client;
 mod commands;
 mod compare;
 mod datagrams;
 mod fleet;
 mod grpc;
-mod h2;
-mod h3;
-mod http;
+mod load;
 mod merge;
+mod only;
 mod project;
 mod request;
 mod route;
+mod serve;
 mod shared;
-mod streams;
 mod suites;
 
-pub use client::*;
 pub use commands::*;
 pub use compare::*;
 pub use datagrams::*;
 pub use fleet::*;
 pub use grpc::*;
-pub use h2::*;
-pub use h3::*;
-pub use http::*;
+pub use load::*;
 pub use merge::*;
+pub use only::Given;
+pub(crate) use only::{LOAD, SERVE};
 pub use project::with_settings;
 pub use request::*;
 pub use route::*;
+pub use serve::*;
 pub use shared::*;
-pub use streams::*;
 pub use suites::*;
 
 use crate::lab::AGENT;
@@ -81,7 +78,7 @@ const AFTER_HELP: &str = "Examples:
   linerate gate                      is this branch slower? (with linerate.toml, see linerate init)
   linerate run proxy --quick         a first table
   linerate doctor                    check this machine
-  linerate load http http://127.0.0.1:8080/
+  linerate load http://127.0.0.1:8080/
 
 Exit status: 0 complete (failed rows included), 1 the selftest failed, 2 bad usage or bad input, \
 3 nothing could be measured, 130 interrupted (completed trials are reported).
@@ -102,7 +99,7 @@ pub enum Command {
     Gate(GateArgs),
     Init(InitArgs),
     Run(RunArgs),
-    Load(LoadArgs),
+    Load(Box<LoadArgs>),
     Serve(ServeArgs),
     // Read.
     Report(ReportArgs),
@@ -175,33 +172,6 @@ pub struct SystemsArgs {
     pub prune: bool,
 }
 
-/// Load a server, like wrk, ab, hey or iperf3
-///
-/// The engine is the one of the suites. Any server of the protocol will do; `linerate serve` has one for
-/// each.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate load http http://127.0.0.1:8080/ -c 64 -d 30s
-  linerate load tcp 127.0.0.1:9000 --reverse
-  linerate load udp 127.0.0.1:9000 --rate 100000")]
-pub struct LoadArgs {
-    #[command(subcommand)]
-    pub what: Loaded,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Loaded {
-    Http(Box<LoadHttpArgs>),
-    H2(Box<LoadH2Args>),
-    H3(Box<LoadH3Args>),
-    Quic(Box<LoadQuicArgs>),
-    Grpc(Box<LoadGrpcArgs>),
-    Tcp(LoadTcpArgs),
-    Ws(LoadWsArgs),
-    Udp(LoadUdpArgs),
-    Kcp(LoadKcpArgs),
-}
-
 /// A number in this range.
 fn u32_in(range: impl RangeBounds<i64>) -> RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(range)
@@ -218,36 +188,6 @@ fn span(text: &str) -> Result<std::time::Duration, String> {
         Ok(span) => Ok(span),
         Err(e) => Err(format!("{e}; expected a time such as 10s or 500ms")),
     }
-}
-
-fn rate(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate <= 1e7 => Ok(rate),
-        _ => Err("expected a number above 0 and up to 10000000".into()),
-    }
-}
-
-/// Run a server for `linerate load`
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate serve http --listen 127.0.0.1:8080
-  linerate serve tcp --listen 0.0.0.0:9000")]
-pub struct ServeArgs {
-    #[command(subcommand)]
-    pub what: Served,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Served {
-    Http(ServeHttpArgs),
-    H2(ServeH2Args),
-    H3(ServeH3Args),
-    Quic(ServeQuicArgs),
-    Grpc(ServeGrpcArgs),
-    Tcp(ServeTcpArgs),
-    Ws(ServeWsArgs),
-    Udp(ServeUdpArgs),
-    Kcp(ServeKcpArgs),
 }
 
 /// Verify the load engine against injected delays, errors and losses

@@ -16,6 +16,7 @@
 //! | [`subject`] | commands of the user's own that are compared: parsed, learned, planned |
 //! | `toml_file`, [`home`] | their syntax, and where they are |
 //! | [`arm`] | a build of a system as settings |
+//! | `address` | the addresses of a URL's host |
 //! | [`placement`], [`pins`] | which machine and which CPUs a role has |
 //! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
 //! | [`session`] | a run: open, measure; resumed runs |
@@ -34,9 +35,10 @@
 pub use linerate_analysis::{judge, parallel, repeat, stats, stopping};
 pub use linerate_lab as lab;
 pub use linerate_model as measurement;
-pub use linerate_model::{axes, parameters, path};
+pub use linerate_model::{axes, parameters, path, url};
 pub use linerate_report as report;
 
+mod address;
 pub mod arm;
 mod authority;
 pub mod cli;

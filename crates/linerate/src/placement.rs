@@ -1,16 +1,18 @@
 //! Which machine plays which role: `--host ROLE=WHERE` and hosts.toml.
 
+use crate::address;
 use crate::error::Error;
 use crate::lab::hosts::Server;
 use crate::lab::listening::Port;
 use crate::measurement::{PlannedCell, PlannedCommands, PlannedHost, PlannedSuite, SSH_PLACE};
 use crate::toml_file;
+use crate::url::Url;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 /// The place of roles that no `--host` names.
@@ -44,9 +46,8 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
     let role = ROLES.into_iter().find(|known| known.to_string() == role).ok_or_else(|| {
         format!("there is no role `{role}`; {}", suggestion(role, names.iter().map(String::as_str)))
     })?;
-    let host = PlannedHost { place: place.into(), ..PlannedHost::default() };
-    if role == Role::Server && host.served_at().is_some() {
-        return Ok(RolePlace { role, place: place.to_owned() });
+    if role == Role::Server && Url::has_scheme(place) {
+        return server_at(place);
     }
     if is_place(place) { Ok(RolePlace { role, place: place.to_owned() }) } else { Err(expected()) }
 }
@@ -56,7 +57,10 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
 /// # Errors
 /// What is expected.
 pub fn server_at(url: &str) -> Result<RolePlace, String> {
-    role_place(&format!("server={url}")).map_err(|_| "expected http://HOST or http://HOST:PORT/PATH".into())
+    match Url::parse(url)? {
+        url if url.scheme.name == "http" => Ok(RolePlace { role: Role::Server, place: url.to_string() }),
+        url => Err(format!("suites load http:// alone, and this is {}://", url.scheme.name)),
+    }
 }
 
 /// A table of hosts.toml.
@@ -145,17 +149,11 @@ fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -
         agent: entry.agent,
         ..PlannedHost::default()
     };
-    let Some((authority, port, _)) = host.served_at() else { return Ok(host) };
-    let name = authority.rsplit_once(':').map_or(authority, |(name, _)| name);
-    let found = (name, port).to_socket_addrs().ok().and_then(|mut all| {
-        all.find_map(|address| match address.ip() {
-            IpAddr::V4(ip) => Some(ip),
-            IpAddr::V6(_) => None,
-        })
-    });
-    let found =
-        found.ok_or_else(|| Error::NothingMeasured(format!("{place}: {name} has no IPv4 address")))?;
-    Ok(PlannedHost { address: Some(found), ..host })
+    let Some(url) = host.served_at() else { return Ok(host) };
+    match address::usual(&url)?.ip() {
+        IpAddr::V4(found) => Ok(PlannedHost { address: Some(found), ..host }),
+        IpAddr::V6(_) => Err(Error::NothingMeasured(format!("{place}: {} has no IPv4 address", url.host))),
+    }
 }
 
 /// The server that runs already, among the machines of a run.
@@ -237,7 +235,8 @@ mod tests {
             ("server=box2", "ROLE=ssh:NAME"),
             ("server=ssh:-oProxyCommand=x", "ROLE=ssh:NAME"),
             ("client=http://box2/", "ROLE=ssh:NAME"),
-            ("server=http://box2:x/", "ROLE=ssh:NAME"),
+            ("server=http://box2:x/", "no port"),
+            ("server=h2://box2/", "http:// alone"),
             ("sever=ssh:box2", "nearest: \"server\""),
         ] {
             let error = role_place(text).unwrap_err();

@@ -1,6 +1,6 @@
 //! Servers of the user's own that are compared, as part of the plan of a run.
 
-use crate::PlannedRate;
+use crate::{PlannedRate, url};
 use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -68,12 +68,12 @@ impl PlannedCommands {
 
     /// The servers speak TLS.
     pub fn has_tls(&self) -> bool {
-        ["https", "h2", "h3"].contains(&self.layer.as_str())
+        url::layer_has_tls(&self.layer)
     }
 
     /// The servers receive datagrams, and listen for nothing.
     pub fn is_of_datagrams(&self) -> bool {
-        ["udp", "h3"].contains(&self.layer.as_str())
+        url::layer_is_of_datagrams(&self.layer)
     }
 
     /// The request target at the command of this name: an address has its own, unless a file or a method of

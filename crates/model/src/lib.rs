@@ -12,6 +12,7 @@
 //! | `published` | the tables of a document |
 //! | `trial`, `duet` | what was measured: one cell alone, two cells side by side |
 //! | `histogram`, `metric` | times of many operations; what a value is of |
+//! | [`url`] | the protocol, the place of a server, and what is asked of it |
 //! | [`journal`] | the lines of a journal, written and read |
 
 pub mod axes;
@@ -26,6 +27,7 @@ pub mod path;
 mod published;
 mod run;
 mod trial;
+pub mod url;
 
 pub use commands::*;
 pub use comparison::*;

@@ -3,6 +3,7 @@
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
+use crate::url::Url;
 use crate::{Metric, Outcome, PlannedComparison, Published, Sharing, pair_id};
 use linerate_contract::{Nanos, Role};
 #[cfg(feature = "schema")]
@@ -86,12 +87,9 @@ impl PlannedHost {
         Some(self.destination.as_deref().unwrap_or(name))
     }
 
-    /// Host and port, port, and path of a server that runs already: nothing is started there.
-    pub fn served_at(&self) -> Option<(&str, u16, &str)> {
-        let rest = self.place.strip_prefix("http://")?;
-        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let port = authority.rsplit_once(':').map_or(Some(80), |(_, port)| port.parse().ok())?;
-        Some((authority, port, if path.is_empty() { "/" } else { path }))
+    /// The URL of a server that runs already: nothing is started there.
+    pub fn served_at(&self) -> Option<Url> {
+        if Url::has_scheme(&self.place) { Url::parse(&self.place).ok() } else { None }
     }
 }
 

@@ -1,5 +1,4 @@
-//! Output of `linerate load tcp`, `ws --stream`, `udp` and `kcp`: the live line, the result as text, and as
-//! JSON.
+//! Output of `linerate load --stream`: the live line, the result as text, and as JSON.
 
 use super::load::{failures, time, tls_failure};
 use super::load_json::{DatagramsJson, LoadJson, RunJson, StreamJson, StreamsJson};
@@ -29,13 +28,9 @@ fn gbit(bytes: Bytes, time: Nanos) -> f64 {
     if seconds > 0.0 { bytes.0 as f64 * 8.0 / BITS_PER_GBIT / seconds } else { 0.0 }
 }
 
-/// Arguments of `linerate serve` for the peer.
-pub fn served(spec: &Spec) -> &str {
-    match (spec.layer.as_str(), reads(spec)) {
-        (layer @ ("tcp" | "udp" | "kcp"), _) => layer,
-        (_, false) => "ws --stream",
-        (_, true) => "ws --stream --reverse",
-    }
+/// Options of `linerate serve` for the peer.
+pub fn served(spec: &Spec) -> &'static str {
+    if reads(spec) && spec.layer != "tcp" { "--stream --reverse" } else { "--stream" }
 }
 
 /// ` 3.5 s   to server 35.2 Gbit/s, round trip 45.0 us   from server 33.1 Gbit/s, round trip 47.0 us`

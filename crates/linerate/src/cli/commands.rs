@@ -1,7 +1,9 @@
 //! Options of `linerate compare` and `gate` for commands that start servers.
 
 use super::grpc::rpc_method;
-use super::{MessageArgs, RequestArgs, u32_in, u64_in};
+use super::{
+    CONNECTIONS, MessageArgs, RequestArgs, SIZE, STREAMS, expectation, half_of_cpus, u32_in, u64_in,
+};
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
@@ -157,22 +159,19 @@ pub struct CommandOptions {
     pub folder: Option<PathBuf>,
 }
 
-/// Enough that most servers are busy, and few enough that the client is not.
-const CONNECTIONS: u32 = 16;
-/// As many as those of `linerate load h2`.
-const STREAMS: u16 = 10;
 /// Bytes of all requests, which are an argument of a program: the kernel's limit is 128 KiB.
 const LONGEST: usize = 64 << 10;
-/// A short message.
-const SIZE: u64 = 64;
 
 impl CommandOptions {
     fn is_multiplexed(&self) -> bool {
         self.h2 || self.h3 || self.grpc.is_some()
     }
 
-    fn layer(&self) -> &'static str {
+    /// The protocol; an echo over TLS has an address.
+    pub(crate) fn layer(&self) -> &'static str {
         let all = [
+            (self.tcp && self.https, "tls"),
+            (self.ws && self.https, "wss"),
             (self.tcp, "tcp"),
             (self.udp, "udp"),
             (self.ws, "websocket"),
@@ -228,10 +227,8 @@ impl CommandOptions {
         }
         let requests = requests.into_iter().map(|one| PlannedRequest { expect: given, ..one }).collect();
         let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // Half of the CPUs for the client: it needs less time for a request than most servers.
         let connections = self.connections.unwrap_or(CONNECTIONS);
-        let threads = u32::try_from(cpus / 2).unwrap_or(1).clamp(1, connections);
+        let threads = half_of_cpus().min(connections);
         let mut filled = values::filled(commands, &self.lists, &self.setup, &self.cleanup)?;
         let is_of_revisions = comparison.source.is_some();
         if is_of_revisions {
@@ -351,42 +348,5 @@ fn target(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
     } else {
         Err("expected a path such as /api/items: the address is found".into())
-    }
-}
-
-fn expectation(text: &str) -> Result<Expectation, String> {
-    let mut expectation = Expectation::default();
-    for part in text.split(',') {
-        let unknown = || format!("`{part}`: expected status=N, length=N or json");
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        match name {
-            "json" if value.is_empty() => expectation.json = true,
-            "status" => {
-                let status = value.parse().ok().filter(|status| (100..600).contains(status));
-                expectation.status = Some(status.ok_or_else(|| format!("`{part}`: no status of HTTP"))?);
-            }
-            "length" => {
-                let bytes = value.parse().map_err(|_| format!("`{part}`: expected a whole number"))?;
-                expectation.bytes = Some(bytes);
-            }
-            _ => return Err(unknown()),
-        }
-    }
-    Ok(expectation)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_expectation_has_parts_by_name() {
-        let expected = Expectation { status: Some(404), bytes: Some(12), crc32: None, json: true };
-        assert_eq!(expectation("status=404,length=12,json"), Ok(expected));
-        for (text, part) in
-            [("xml", "expected status=N"), ("status=9", "no status"), ("length=x", "whole number")]
-        {
-            assert!(expectation(text).unwrap_err().contains(part), "{text}");
-        }
     }
 }

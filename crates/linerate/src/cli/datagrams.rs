@@ -1,135 +1,57 @@
-//! `linerate load udp|kcp` and `linerate serve udp|kcp`.
+//! How datagrams are sent, with the settings of QUIC and of KCP, for both ends.
 
-use super::{FlowArgs, rate, u32_in, u64_in};
+use super::u32_in;
 use clap::Args;
-use std::net::SocketAddr;
+use linerate_contract::Spec;
 
-/// Values of the contract's option `mode`.
-const MODES: [&str; 3] = ["single", "batch", "gso"];
-
-/// Send numbered datagrams, like iperf3 -u: throughput, loss, reordering
-///
-/// The server is `linerate serve udp` with the same --size. Without --rate datagrams are sent at full speed.
-/// --search finds the highest rate with at most PERCENT of loss (RFC 2544), by short trials that are repeated
-/// until a statistical test decides.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate load udp 127.0.0.1:9000 --rate 100000
-  linerate load udp 127.0.0.1:9000 --mode gso --search 0.1
+#[command(next_help_heading = "Datagrams")]
+pub struct DatagramArgs {
+    /// h3, quic, udp, kcp: datagrams per system call. gso joins them in the kernel, batch passes up to 64,
+    /// single one [default: of h3 and quic gso, of udp and kcp batch]
+    #[arg(long, alias = "mode", value_name = "MODE", value_parser = ["single", "batch", "gso"])]
+    pub datagrams: Option<String>,
 
-Exit status: 0 done, 1 failed flows, 2 bad usage, 3 nothing arrived, \
-130 interrupted (the partial result is printed).")]
-pub struct LoadUdpArgs {
-    #[command(flatten)]
-    pub common: LoadDatagramArgs,
+    /// h3, quic: congestion control of this end
+    #[arg(long, value_parser = ["cubic", "reno", "bbr"], default_value = "cubic")]
+    pub congestion: String,
 
-    /// Bytes per datagram, 64 to 65507
-    #[arg(long, value_name = "BYTES", default_value_t = 1472, value_parser = u64_in(64..=65_507))]
-    pub size: u64,
+    /// h3, quic: with resumed, a server gives tickets, and a client resumes its sessions after one full
+    /// handshake for each connection
+    #[arg(long, value_parser = ["full", "resumed"], default_value = "full")]
+    pub handshake: String,
 
-    /// Datagrams per second, all flows together
-    #[arg(long, value_name = "N", value_parser = rate)]
-    pub rate: Option<f64>,
-
-    /// Find the highest rate with at most this loss
-    #[arg(long, value_name = "PERCENT", conflicts_with = "rate", value_parser = percent)]
-    pub search: Option<f64>,
-}
-
-/// Send a framed stream over KCP; every byte is verified
-///
-/// The server is `linerate serve kcp` with the same settings, or any KCP without encryption and error
-/// correction (sdk/CONTRACT.md).
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  linerate load kcp 127.0.0.1:9000 --window 256 --interval-us 1000
-
-Exit status: 0 done, 1 failed flows, 2 bad usage, 3 nothing arrived, \
-130 interrupted (the partial result is printed).")]
-pub struct LoadKcpArgs {
-    #[command(flatten)]
-    pub common: LoadDatagramArgs,
-
-    #[command(flatten)]
-    pub kcp: KcpArgs,
-
-    /// Bytes per write
-    #[arg(long, value_name = "BYTES", default_value_t = 63_488, value_parser = u64_in(1..=65_536))]
-    pub size: u64,
-}
-
-/// Options of both loads.
-#[derive(Debug, Args)]
-pub struct LoadDatagramArgs {
-    /// IP address and port of the server
-    #[arg(value_name = "ADDRESS")]
-    pub address: SocketAddr,
-
-    #[command(flatten)]
-    pub flows: FlowArgs,
-
-    /// System calls: one datagram per call (single), sendmmsg and recvmmsg (batch), UDP_SEGMENT and UDP_GRO
-    /// (gso)
-    #[arg(long, value_parser = MODES, value_name = "MODE", default_value = "batch")]
-    pub mode: String,
-}
-
-/// Settings of the protocol, equal at both ends.
-#[derive(Debug, Args)]
-pub struct KcpArgs {
-    /// Bytes of a datagram's payload
+    /// kcp, equal at both ends: bytes of a datagram's payload
     #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = u32_in(25..=65_507))]
     pub mtu: u32,
 
-    /// Segments of the send window and of the receive window
+    /// kcp, equal at both ends: segments of the send window and of the receive window
     #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = u32_in(1..=65_535))]
     pub window: u32,
 
-    /// Microseconds between flushes of an idle connection
+    /// kcp, equal at both ends: microseconds between flushes of an idle connection
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = u32_in(1..=5_000_000))]
     pub interval_us: u32,
 }
 
-/// Receive datagrams of `linerate load udp` and report them to it
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  linerate serve udp --listen 0.0.0.0:9000")]
-pub struct ServeUdpArgs {
-    #[command(flatten)]
-    pub common: ServeDatagramArgs,
-
-    /// Bytes per datagram; other sizes count as damaged
-    #[arg(long, value_name = "BYTES", default_value_t = 1472, value_parser = u64_in(64..=65_507))]
-    pub size: u64,
-}
-
-/// Receive streams of `linerate load kcp` and verify every byte
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  linerate serve kcp --listen 0.0.0.0:9000 --window 256 --interval-us 1000")]
-pub struct ServeKcpArgs {
-    #[command(flatten)]
-    pub common: ServeDatagramArgs,
-
-    #[command(flatten)]
-    pub kcp: KcpArgs,
-}
-
-/// Options of both servers.
-#[derive(Debug, Args)]
-pub struct ServeDatagramArgs {
-    /// Address to listen on; port 0: chosen by the kernel
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9000")]
-    pub listen: SocketAddr,
-
-    /// System calls: one datagram per call (single), recvmmsg (batch), UDP_GRO (gso)
-    #[arg(long, value_parser = MODES, value_name = "MODE", default_value = "batch")]
-    pub mode: String,
-}
-
-fn percent(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent),
-        _ => Err("expected a percentage from 0 to below 100".into()),
+impl DatagramArgs {
+    /// Sets the options that the layer of `spec` has.
+    pub(crate) fn set(&self, spec: &mut Spec) {
+        let usual = match spec.layer.as_str() {
+            "h3" | "quic" => {
+                spec.set_option("congestion", &self.congestion);
+                spec.set_option("handshake", &self.handshake);
+                "gso"
+            }
+            "kcp" => {
+                spec.set_option("mtu", self.mtu);
+                spec.set_option("window", self.window);
+                spec.set_option("interval_us", self.interval_us);
+                "batch"
+            }
+            "udp" => "batch",
+            _ => return,
+        };
+        spec.set_option("mode", self.datagrams.as_deref().unwrap_or(usual));
     }
 }

@@ -1,13 +1,14 @@
-//! Options that several loads and servers have in common.
+//! Options and defaults that several commands have in common.
 
-use super::{span, u32_in};
+use super::span;
 use clap::Args;
 use linerate_contract::Spec;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What becomes of a load and its result.
+/// When a load has failed, and where its result goes.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Results")]
 pub struct ResultArgs {
     /// Time without a response after which an operation fails
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
@@ -21,53 +22,39 @@ pub struct ResultArgs {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 
+    /// Write what was measured in each second, which --json has too
+    #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
+    pub csv: Option<PathBuf>,
+
     /// Show no progress line
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// Connections, or flows of datagrams with a socket each, for some time.
-#[derive(Debug, Args)]
-pub struct FlowArgs {
-    /// Concurrent connections or flows
-    #[arg(
-        long,
-        short,
-        short_alias = 'P',
-        visible_alias = "parallel",
-        value_name = "N",
-        default_value_t = 1,
-        value_parser = u32_in(1..)
-    )]
-    pub connections: u32,
+/// Connections, unless the user says otherwise: enough that most servers are busy, and few enough that the
+/// client is not.
+pub(crate) const CONNECTIONS: u32 = 16;
+/// Operations under way on each connection that may have several.
+pub(crate) const STREAMS: u16 = 10;
+/// Bytes of a short message.
+pub(crate) const SIZE: u64 = 64;
 
-    #[command(flatten)]
-    pub threads: ThreadArgs,
-
-    /// Stop after this time
-    #[arg(long, short, value_name = "TIME", default_value = "10s", value_parser = span)]
-    pub duration: Duration,
-
-    #[command(flatten)]
-    pub result: ResultArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct ThreadArgs {
-    /// Threads; each has a share of the connections
-    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = u32_in(1..=1024))]
-    pub threads: u32,
+/// Threads of a client: half of the CPUs, since it needs less time for a request than most servers.
+pub(crate) fn half_of_cpus() -> u32 {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    u32::try_from(cpus / 2).unwrap_or(1).max(1)
 }
 
 /// The certificates that a client trusts, and its own.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "TLS (https, h2, h3, grpcs, tls, wss, quic)")]
 pub struct TrustArgs {
     /// Accept any TLS certificate
-    #[arg(long)]
+    #[arg(long, short = 'k')]
     pub insecure: bool,
 
     /// Trust this CA certificate (PEM) instead of the system's
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    #[arg(long, visible_alias = "cacert", value_name = "FILE", conflicts_with = "insecure")]
     pub authority: Option<PathBuf>,
 
     /// Certificate of the client (PEM), for servers that ask for one
@@ -77,14 +64,6 @@ pub struct TrustArgs {
     /// Private key of --cert (PEM) [default: it is in the file of --cert]
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-}
-
-/// The certificate of a server.
-#[derive(Debug, Args)]
-pub struct SecureArgs {
-    /// Use TLS 1.3 with a new certificate; its CA certificate is written to FILE
-    #[arg(long, value_name = "FILE")]
-    pub tls: Option<Option<PathBuf>>,
 }
 
 /// What a thread of a client or server does before it sleeps.

@@ -1,8 +1,8 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
-use super::load::target::{HTTP, TCP, Target, UDP, WEBSOCKET};
+use super::load::paths_are_in;
 use super::{Terminal, history, print, report_note};
-use crate::cli::{BuildOptions, CommandOptions, CompareArgs, with_settings};
+use crate::cli::{BuildOptions, CommandOptions, CompareArgs, rpc_method, with_settings};
 use crate::error::Error;
 use crate::journal::{self, RUNS};
 use crate::judge::pairs::stored;
@@ -14,7 +14,8 @@ use crate::report::comparison::{ComparisonReport, comment, prospect, written};
 use crate::session::{End, Event, Request, Session};
 use crate::stats::verdict::Verdict;
 use crate::subject::words;
-use crate::{home, suite};
+use crate::url::{Scheme, Url};
+use crate::{address, home, suite};
 use linerate_contract::nearest::suggestion;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -99,7 +100,7 @@ impl What {
                     "{word} is a folder without run.json: neither a stored run nor a command"
                 )));
             }
-            if is_address(word) {
+            if Url::has_scheme(word) {
                 return Self::of_addresses(words, options);
             }
             if !words::is_command(word) {
@@ -117,7 +118,7 @@ impl What {
 impl What {
     /// Servers that run elsewhere.
     fn of_addresses(words: &[String], options: &CommandOptions) -> Result<Self, Error> {
-        if let Some(command) = words.iter().find(|word| !is_address(word)) {
+        if let Some(command) = words.iter().find(|word| !Url::has_scheme(word)) {
             return Err(Error::Input(format!(
                 "`{command}` is no address, and commands are not compared with addresses: give http://... \
                  for each, or commands alone"
@@ -126,49 +127,70 @@ impl What {
         let CommandOptions { tcp, udp, ws, .. } = *options;
         if options.url.is_some() || !options.companions.is_empty() || tcp || udp || ws {
             return Err(Error::Input(
-                "--url, --with, --tcp, --udp and --ws are for commands: an address has its scheme (http, \
-                 https, tcp, udp, ws) and its path in it"
+                "--url, --with, --tcp, --udp and --ws are for commands: an address has its protocol \
+                 (http://, tcp://, ...) and its path in it"
                     .into(),
             ));
         }
-        let scheme = |url: &str| url.split_once("://").map_or("", |(scheme, _)| scheme).to_owned();
-        let first = scheme(&words[0]);
-        if let Some(other) = words.iter().map(|url| scheme(url)).find(|scheme| *scheme != first) {
+        let urls = words.iter().map(|word| Url::parse(word)).collect::<Result<Vec<_>, _>>();
+        let urls = urls.map_err(Error::Input)?;
+        let scheme = urls[0].scheme;
+        if let Some(other) = urls.iter().map(|url| url.scheme).find(|other| *other != scheme) {
             return Err(Error::Input(format!(
-                "{first}:// and {other}:// are not compared: give one of them"
+                "{}:// and {}:// are not compared: give one of them",
+                scheme.name, other.name
             )));
         }
-        let [tcp, udp, ws] = ["tcp", "udp", "ws"].map(|name| name == first);
-        if options.h2 && (tcp || udp || ws) {
+        let is = |names: &[&str]| names.contains(&scheme.name);
+        if is(&["kcp", "quic"]) {
             return Err(Error::Input(format!(
-                "--h2 is for http:// and https://, and these are addresses of {first}://: leave it out"
+                "{0}:// is not compared: use linerate load {0}://",
+                scheme.name
             )));
         }
-        if options.h3 && first != "https" {
-            return Err(Error::Input(format!(
-                "--h3 is for https://, and these are addresses of {first}://: HTTP/3 has no form without TLS"
-            )));
-        }
-        let echoes = [(tcp, &TCP), (udp, &UDP), (ws, &WEBSOCKET)];
-        let schemes =
-            echoes.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(&HTTP, |(_, schemes)| schemes);
-        let resolved = words.iter().map(|url| {
-            let target = Target::parse(url, schemes)?;
-            target.path_beside(options.request.requests.as_deref())?;
+        check_version(options, scheme)?;
+        let method = scheme.is_of_calls().then(|| rpc_method(&urls[0].path).map_err(Error::Input));
+        let grpc = options.grpc.clone().map_or_else(|| method.transpose(), |given| Ok(Some(given)))?;
+        let resolved = urls.into_iter().map(|url| {
+            if let Some(file) = options.request.requests.as_deref().filter(|_| url.path != "/") {
+                return Err(paths_are_in(file, &url.path));
+            }
             // A datagram would have to be answered.
-            let is_of_datagrams = udp || options.h3;
-            let address = if is_of_datagrams { target.datagram_address()? } else { target.resolve()? };
-            Ok((PlannedTarget { host: target.authority, path: target.path }, address))
+            let of_datagrams = options.h3 || scheme.is_of_datagrams();
+            let address = if of_datagrams { address::usual(&url)? } else { address::to_connect(&url)? };
+            Ok((PlannedTarget { host: url.authority(), path: url.path }, address))
         });
         let targets = resolved.collect::<Result<_, Error>>()?;
-        let options = CommandOptions { targets, https: first == "https", tcp, udp, ws, ..options.clone() };
+        let options = CommandOptions {
+            targets,
+            https: scheme.has_tls(),
+            h2: options.h2 || is(&["h2", "h2c"]),
+            h3: options.h3 || is(&["h3"]),
+            grpc,
+            tcp: is(&["tcp", "tls"]),
+            udp: is(&["udp"]),
+            ws: is(&["ws", "wss"]),
+            ..options.clone()
+        };
         Ok(Self::Commands(words.to_vec(), Box::new(options)))
     }
 }
 
-/// Whether a word begins with the scheme of a URL. A command may have a URL among its arguments.
-fn is_address(word: &str) -> bool {
-    word.split_once("://").is_some_and(|(scheme, _)| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
+/// Checks that the version of HTTP which the options say is not another one than that of the addresses.
+fn check_version(options: &CommandOptions, scheme: &Scheme) -> Result<(), Error> {
+    let versions: [(&str, bool, &[&str]); 3] = [
+        ("h2", options.h2, &["http", "https", "h2", "h2c"]),
+        ("h3", options.h3, &["https", "h3"]),
+        ("grpc", options.grpc.is_some(), &["http", "https", "h2", "h2c", "grpc", "grpcs"]),
+    ];
+    match versions.into_iter().find(|(_, given, of)| *given && !of.contains(&scheme.name)) {
+        Some((name, _, of)) => Err(Error::Input(format!(
+            "--{name} is for {}, and these are addresses of {}: leave it out",
+            of.join(", "),
+            scheme.name
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// A comparison of builds that was measured and published.
@@ -254,10 +276,79 @@ pub(super) fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::{Cli, Command};
+    use crate::subject::ask_of;
+    use clap::Parser;
+    use linerate_contract::{Role, Spec};
+    use std::net::{TcpListener, UdpSocket};
+
+    fn parsed(words: &[&str]) -> CompareArgs {
+        let cli = Cli::parse_from([&["linerate", "compare"], words].concat());
+        let Command::Compare(args) = cli.command else { panic!("it is a comparison") };
+        args
+    }
+
+    fn of_addresses(words: &[&str]) -> Result<CommandOptions, String> {
+        let args = parsed(words);
+        match What::of_words(&args.what, &args.commands, false).map_err(|e| e.to_string())? {
+            What::Commands(_, options) => Ok(*options),
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
-    fn a_command_with_a_url_among_its_arguments_is_no_address() {
-        assert!(is_address("http://127.0.0.1:80/") && is_address("tcp://[::1]:9"));
-        assert!(!is_address("puma -b tcp://127.0.0.1:{port}") && !is_address("./server"));
+    fn the_scheme_of_addresses_is_their_protocol_as_of_a_load() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (tcp, udp) = (listener.local_addr().unwrap(), socket.local_addr().unwrap());
+        for (scheme, place, layer) in [
+            ("http", tcp, "http"),
+            ("https", tcp, "https"),
+            ("h2", tcp, "h2"),
+            ("h2c", tcp, "h2c"),
+            ("h3", udp, "h3"),
+            ("tcp", tcp, "tcp"),
+            ("tls", tcp, "tls"),
+            ("udp", udp, "udp"),
+            ("ws", tcp, "websocket"),
+            ("wss", tcp, "wss"),
+        ] {
+            let url = format!("{scheme}://{place}/");
+            assert_eq!(of_addresses(&[&url, &url]).unwrap().layer(), layer);
+        }
+        let url = format!("grpcs://{tcp}/shop.Items/Get");
+        let calls = of_addresses(&[&url, &url]).unwrap();
+        assert_eq!((calls.layer(), calls.grpc.as_deref()), ("h2", Some("shop.Items/Get")));
+    }
+
+    #[test]
+    fn echoes_over_tls_come_from_servers_whose_certificates_are_not_verified() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("wss://{}/chat", listener.local_addr().unwrap());
+        let comparison = parsed(&[&url]).builds.comparison(ComparisonKind::Compare);
+        let options = of_addresses(&[&url, &url]).unwrap();
+        let planned = options.comparison(&[url.clone(), url], comparison).unwrap().commands.unwrap();
+        let mut spec = Spec::new(Role::Client, &planned.layer, "rr");
+        ask_of(&planned, &planned.commands[0].name, &mut spec, 1);
+        assert!(spec.request.unwrap().insecure && spec.tls.is_some());
+        assert_eq!((spec.path.as_deref(), planned.size), (Some("/chat"), Some(64)));
+    }
+
+    #[test]
+    fn addresses_that_are_not_compared_are_refused_with_the_reason() {
+        for (words, part) in [
+            (&["http://a", "tcp://b:1"][..], "http:// and tcp:// are not compared"),
+            (&["kcp://a:1", "kcp://b:1"], "linerate load kcp://"),
+            (&["htps://a", "htps://b"], "nearest: \"https\""),
+            (&["http://a", "./server"], "is no address"),
+            (&["tcp://a:1", "tcp://b:1", "--h2"], "--h2 is for http, https"),
+            (&["http://a", "http://b", "--h3"], "--h3 is for https, h3"),
+            (&["grpc://a/", "grpc://b/"], "a method such as"),
+            (&["http://a", "http://b", "--url", "/x"], "has its protocol"),
+            (&["http://a/x", "http://b", "--requests", "mix"], "give the URL without /x"),
+        ] {
+            let error = of_addresses(words).unwrap_err();
+            assert!(error.contains(part), "{words:?}: {error}");
+        }
     }
 }

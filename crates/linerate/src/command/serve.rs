@@ -1,134 +1,104 @@
 //! `linerate serve`: the servers for `linerate load`.
 
-use super::load::flows::set_kcp;
-use super::load::h2::set_quic;
+use super::load::{urls, usual_size};
+use crate::address;
 use crate::authority::Authority;
-use crate::cli::{ServeArgs, ServeDatagramArgs, ServePageArgs, ServeStreamArgs, Served};
+use crate::cli::{SERVE, ServeArgs, ServeOptions, half_of_cpus};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::progress::note;
+use crate::url::{Scheme, Url};
 use crate::{interrupt, journal};
 use linerate_contract::{Event, Role, Spec, Tls};
 use std::fs;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::Path;
 use std::process::ExitCode;
+
+/// Bytes of a page, unless the user says otherwise.
+const PAGE: u64 = 4096;
 
 /// Serves until Ctrl-C.
 ///
 /// # Errors
-/// The address cannot be listened on.
+/// An invalid URL, an option that its protocol lacks, or an address that cannot be listened on.
 pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
-    let spec = spec(&args.what)?;
+    let options = &args.options;
+    if let Some(address) = &options.listen {
+        let scheme = options.url.first().map_or("http", String::as_str);
+        return Err(Error::Input(format!(
+            "--listen {address}: the address is in the URL: linerate serve {scheme}://{address}"
+        )));
+    }
+    let [url] = &urls("serve", &options.url, Url::to_listen)?[..] else {
+        return Err(Error::Input("a server has one URL: start one for each".into()));
+    };
+    let is_stream = url.scheme.name == "kcp" || options.stream || options.reverse;
+    args.check(SERVE, url.scheme, is_stream)?;
+    let spec = spec(options, url, is_stream)?;
     Engine::start(LOAD, &spec)?.listen(&interrupt::watch(), |event| {
         if let Event::Ready { address } = event {
-            note(&format!("{} until Ctrl-C", doing(&spec, address)));
+            let at = Url { host: address.ip().to_string(), port: address.port(), ..url.clone() };
+            note(&format!("{at} {} until Ctrl-C", doing(url.scheme, &spec)));
         }
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn doing(spec: &Spec, address: SocketAddr) -> String {
-    let what = if spec.workload == "rr" { "echoing" } else { "serving streams" };
-    match spec.layer.as_str() {
-        _ if spec.options.contains_key("grpc") => {
-            let messages = match spec.option("messages") {
-                None | Some("1") => "a message".into(),
-                Some(number) => format!("{number} messages"),
-            };
-            format!("answering calls of gRPC with {messages} of {} bytes at {address}", spec.size)
-        }
-        scheme @ ("http" | "https") => {
-            format!("serving a page of {} bytes at {scheme}://{address}/", spec.size)
-        }
-        "h2c" => format!("serving a page of {} bytes at http://{address}/, HTTP/2,", spec.size),
-        "h2" => format!("serving a page of {} bytes at https://{address}/, HTTP/2,", spec.size),
-        "h3" => format!("serving a page of {} bytes at https://{address}/, HTTP/3,", spec.size),
-        "quic" => format!("answering with what is asked for at {address}, QUIC,"),
-        "tcp" => format!("{what} at {address}, TCP,"),
-        "websocket" => format!("{what} at ws://{address}/"),
-        "wss" => format!("{what} at wss://{address}/"),
-        layer => format!("receiving {layer} at {address}"),
+fn doing(scheme: &Scheme, spec: &Spec) -> String {
+    let size = spec.size;
+    match (spec.workload.as_str(), spec.option("messages"), spec.layer.as_str()) {
+        (_, Some("1"), _) => format!("responds to calls with a message of {size} bytes"),
+        (_, Some(number), _) => format!("responds to calls with {number} messages of {size} bytes"),
+        _ if scheme.is_of_requests() => format!("serves a page of {size} bytes"),
+        (_, _, "quic") => "responds with as many bytes as are asked for".into(),
+        ("rr", ..) => "sends messages back".into(),
+        _ if spec.option("direction") == Some("client-reads") => "sends streams".into(),
+        (_, _, "tcp") => "receives or sends streams".into(),
+        _ => "receives streams".into(),
     }
 }
 
-fn spec(what: &Served) -> Result<Spec, Error> {
-    let datagrams = |layer: &str, args: &ServeDatagramArgs, size: u64| {
-        let mut spec = Spec::new(Role::Server, layer, "stream");
-        (spec.listen, spec.size) = (Some(args.listen), size);
-        spec.options.insert("mode".into(), args.mode.clone());
-        spec
-    };
-    let connections = |layer: &str, args: &ServeStreamArgs, echo: bool, size: u64| {
-        let mut spec = Spec::new(Role::Server, layer, if echo { "rr" } else { "stream" });
-        (spec.listen, spec.size, spec.threads) = (Some(args.listen), size, args.threads.threads);
-        args.spin.set(&mut spec);
-        spec
-    };
-    let page = |[open, closed]: [&str; 2], args: &ServePageArgs| {
-        let layer = if args.secure.tls.is_some() { closed } else { open };
-        let mut spec = Spec::new(Role::Server, layer, "rr");
-        (spec.listen, spec.size, spec.threads) = (Some(args.listen), args.size, args.threads.threads);
-        args.spin.set(&mut spec);
-        // There is no HTTP/3 without TLS.
-        let always = (open == closed).then_some(&None);
-        spec.tls = certified(args.listen, args.secure.tls.as_ref().or(always))?;
-        Ok::<_, Error>(spec)
-    };
-    Ok(match what {
-        Served::Http(args) => page(["http", "https"], &args.page)?,
-        Served::H2(args) => page(["h2c", "h2"], &args.page)?,
-        Served::H3(args) => {
-            let mut spec = page(["h3", "h3"], &args.page)?;
-            set_quic(&mut spec, &args.quic);
-            spec
-        }
-        Served::Quic(args) => {
-            let mut spec = connections("quic", &args.common, true, 0);
-            set_quic(&mut spec, &args.quic);
-            spec.tls = certified(args.common.listen, args.secure.tls.as_ref().or(Some(&None)))?;
-            spec
-        }
-        Served::Grpc(args) => {
-            let mut spec = page(["h2c", "h2"], &args.page)?;
-            spec.set_option("grpc", "yes");
-            spec.set_option("messages", args.messages);
-            spec
-        }
-        Served::Tcp(args) => {
-            let mut spec = connections("tcp", &args.common, args.echo, args.size);
-            spec.options.insert("direction".into(), "any".into());
-            spec
-        }
-        Served::Ws(args) => {
-            let layer = if args.secure.tls.is_some() { "wss" } else { "websocket" };
-            let mut spec = connections(layer, &args.common, !args.stream, args.size);
-            let direction = if args.reverse { "client-reads" } else { "client-writes" };
-            spec.options.insert("direction".into(), direction.into());
-            spec.tls = certified(args.common.listen, args.secure.tls.as_ref())?;
-            spec
-        }
-        Served::Udp(args) => datagrams("udp", &args.common, args.size),
-        Served::Kcp(args) => {
-            // Frames contain their length, so any size will do.
-            let mut spec = datagrams("kcp", &args.common, 1);
-            set_kcp(&mut spec, &args.kcp);
-            spec
-        }
-    })
+fn spec(options: &ServeOptions, url: &Url, is_stream: bool) -> Result<Spec, Error> {
+    let scheme = url.scheme;
+    let mut spec = Spec::new(Role::Server, scheme.layer, if is_stream { "stream" } else { "rr" });
+    let listen = address::usual(url)?;
+    spec.listen = Some(listen);
+    let usual = if scheme.is_of_requests() { PAGE } else { usual_size(scheme, is_stream) };
+    spec.size = options.size.unwrap_or(usual);
+    spec.threads = options.threads.unwrap_or_else(half_of_cpus);
+    options.spin.set(&mut spec);
+    options.datagrams.set(&mut spec);
+    if scheme.is_of_calls() {
+        spec.set_option("grpc", "yes");
+        spec.set_option("messages", options.messages);
+    }
+    if is_stream && !scheme.is_of_datagrams() {
+        let direction = match scheme.name {
+            "tcp" => "any",
+            _ if options.reverse => "client-reads",
+            _ => "client-writes",
+        };
+        spec.set_option("direction", direction);
+    }
+    if scheme.has_tls() {
+        spec.tls = certified(listen.ip(), options.authority.as_deref())?;
+    }
+    Ok(spec)
 }
 
-/// A certificate for this run with `--tls`; its CA certificate is written to the file.
-fn certified(listen: SocketAddr, tls: Option<&Option<PathBuf>>) -> Result<Option<Tls>, Error> {
-    let Some(file) = tls else { return Ok(None) };
-    let authority = Authority::for_address(listen.ip()).map_err(Error::NothingMeasured)?;
+/// A certificate for this run; its CA certificate is written to the file.
+fn certified(address: IpAddr, file: Option<&Path>) -> Result<Option<Tls>, Error> {
+    let authority = Authority::for_address(address).map_err(Error::NothingMeasured)?;
     match file {
         Some(file) => {
             check_replaceable(file)?;
             journal::write(file, authority.pem())?;
-            note(&format!("CA certificate: {} (for --authority)", file.display()));
+            note(&format!("CA certificate: {} (for load --authority)", file.display()));
         }
-        None => note("clients cannot verify this certificate: use load --insecure, or serve --tls FILE"),
+        None => {
+            note("clients cannot verify this certificate: use load --insecure, or serve --authority FILE")
+        }
     }
     Ok(authority.for_role(Role::Server))
 }
@@ -143,8 +113,8 @@ fn check_replaceable(file: &Path) -> Result<(), Error> {
     };
     if is_lost {
         return Err(Error::Input(format!(
-            "--tls {0}: this file exists, and `linerate serve` did not write it; the CA certificate would \
-             replace it: name a new file, or remove it",
+            "--authority {0}: this file exists, and `linerate serve` did not write it; the CA certificate \
+             would replace it: name a new file, or remove it",
             file.display()
         )));
     }

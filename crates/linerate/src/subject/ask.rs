@@ -1,10 +1,13 @@
 //! `linerate lab-ask`: a few requests over one connection, from inside the lab. Each response is a line of
 //! JSON; the first bytes of its body are in it, to be shown where responses differ.
 
+use super::sent;
 use crate::measurement::{Expectation, PlannedRequest};
-use linerate_contract::crc32;
+use linerate_contract::{WeightedRequest, crc32};
+use linerate_proto::http::request::build;
+use linerate_proto::http::response::{LastHead, Parser, ParserState};
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -15,7 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a body that are shown.
 const SHOWN: usize = 120;
 /// A longer body is refused: it would fill the memory.
-const LONGEST: u64 = 1 << 30;
+const LONGEST: usize = 1 << 30;
+/// Bytes of a read.
+const PIECE: usize = 64 << 10;
 
 /// What to ask, in JSON, the only argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,14 +77,17 @@ pub fn ask(question: &Question, mut answered: impl FnMut(&Response)) -> Result<(
         }
         _ => format!("{address}: {e}"),
     };
-    let mut open: Option<BufReader<TcpStream>> = None;
+    let mut open: Option<TcpStream> = None;
     let each = |request| std::iter::repeat_n(request, question.times as usize);
     for request in question.requests.iter().flat_map(each) {
         let mut stream = match open.take() {
             Some(stream) => stream,
             None => connect(address).map_err(failed)?,
         };
-        stream.get_mut().write_all(text(&question.host, request).as_bytes()).map_err(failed)?;
+        // As the load engine writes it.
+        let WeightedRequest { path, request: sent, .. } = sent(request);
+        let bytes = build(&path, &question.host, true, &sent).map_err(|refusal| refusal.to_string())?;
+        stream.write_all(&bytes).map_err(failed)?;
         let (response, stays_open) = read(&mut stream, &request.method).map_err(failed)?;
         answered(&response);
         open = stays_open.then_some(stream);
@@ -87,87 +95,40 @@ pub fn ask(question: &Question, mut answered: impl FnMut(&Response)) -> Result<(
     Ok(())
 }
 
-fn connect(address: SocketAddr) -> std::io::Result<BufReader<TcpStream>> {
+fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
-    Ok(BufReader::new(stream))
-}
-
-/// As the load engine writes it.
-fn text(host: &str, request: &PlannedRequest) -> String {
-    let PlannedRequest { method, path, headers, body, .. } = request;
-    let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n");
-    headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
-    if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
-        text.push_str(&format!("Content-Length: {}\r\n", body.len()));
-    }
-    text + "\r\n" + body
+    Ok(stream)
 }
 
 /// A response, and whether another request may follow on its connection.
-fn read(stream: &mut impl BufRead, method: &str) -> std::io::Result<(Response, bool)> {
-    let invalid = |what: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, what.to_owned());
-    let first = line(stream)?;
-    let no_http = || invalid(&format!("this is no HTTP/1 server: it sent {:?}", shown(first.as_bytes())));
-    let status = first.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse::<u16>().ok());
-    let status = status.ok_or_else(no_http)?;
-    let (mut length, mut is_chunked, mut closes) = (None, false, first.starts_with("HTTP/1.0"));
-    loop {
-        let header = line(stream)?;
-        let Some((name, value)) = header.split_once(':') else { break };
-        let value = value.trim().to_ascii_lowercase();
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.parse::<u64>().ok(),
-            "transfer-encoding" => is_chunked = value.ends_with("chunked"),
-            "connection" => closes = value.contains("close"),
-            _ => {}
+fn read(stream: &mut impl Read, method: &str) -> std::io::Result<(Response, bool)> {
+    let invalid = |what: String| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
+    let (mut parser, mut last) = (Parser::new(method == "HEAD"), LastHead::default());
+    let (mut body, mut received, mut piece) = (Vec::new(), Vec::new(), vec![0; PIECE]);
+    let rest = loop {
+        let n = stream.read(&mut piece)?;
+        if n == 0 && parser.end_completes() {
+            break 0;
+        } else if n == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-    }
-    let mut body = Vec::new();
-    let has_none = method == "HEAD" || status == 204 || status == 304;
-    match length {
-        _ if has_none => {}
-        _ if is_chunked => loop {
-            let size = line(stream)?;
-            let size = size.split(';').next().unwrap_or_default().trim();
-            let size = u64::from_str_radix(size, 16).map_err(|_| invalid("a chunk has no size"))?;
-            if size == 0 {
-                while !line(stream)?.is_empty() {}
-                break;
-            }
-            take(stream, size, &mut body)?;
-            line(stream)?;
-        },
-        Some(length) => take(stream, length, &mut body)?,
-        None => {
-            closes = true;
-            stream.take(LONGEST).read_to_end(&mut body)?;
+        received.extend_from_slice(&piece[..n.min(SHOWN - received.len())]);
+        let fed = parser.feed(&piece[..n], &mut last, |_, content| body.extend_from_slice(content));
+        let no_http = |_| invalid(format!("this is no HTTP/1 server: it sent {:?}", shown(&received)));
+        if let ParserState::Complete { rest } = fed.map_err(no_http)? {
+            break rest;
         }
-    }
+        if body.len() > LONGEST {
+            return Err(invalid("a response of more than 1 GiB".into()));
+        }
+    };
+    let head = parser.head().expect("the response is complete");
     let json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
     let (bytes, crc32) = (body.len() as u64, crc32(&body));
-    Ok((Response { status, bytes, crc32, json, start: shown(&body) }, !closes))
-}
-
-fn take(stream: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> std::io::Result<()> {
-    if body.len() as u64 + length > LONGEST {
-        return Err(std::io::Error::other("a response of more than 1 GiB"));
-    }
-    match stream.take(length).read_to_end(body)? as u64 {
-        read if read == length => Ok(()),
-        _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
-    }
-}
-
-/// A line without its end; the end of the stream is an error.
-fn line(stream: &mut impl BufRead) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    stream.take(64 << 10).read_until(b'\n', &mut bytes)?;
-    if bytes.is_empty() {
-        return Err(std::io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(String::from_utf8_lossy(&bytes).trim_end_matches(['\r', '\n']).to_owned())
+    let response = Response { status: head.status, bytes, crc32, json, start: shown(&body) };
+    Ok((response, head.reusable && rest == 0))
 }
 
 fn shown(bytes: &[u8]) -> String {
@@ -184,10 +145,12 @@ mod tests {
 
     #[test]
     fn bodies_end_by_length_by_chunks_and_by_the_end_of_the_connection() {
-        let with_length = response("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloX").unwrap();
+        let with_length = response("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").unwrap();
         let (content, stays_open) = with_length.clone();
         assert_eq!((content.status, content.bytes, content.start.as_str()), (200, 5, "hello"));
         assert!(stays_open);
+        let more = response("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloX").unwrap();
+        assert_eq!(more, (content, false), "what follows is the answer to nothing");
         let chunked =
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n";
         assert_eq!(response(chunked).unwrap(), with_length);

@@ -46,6 +46,14 @@ const RESPONSES: u32 = 5;
 /// # Errors
 /// Names that are not one for each command, or not different.
 pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand>, Error> {
+    if let [number] = names
+        && number.parse::<u64>().is_ok()
+    {
+        return Err(Error::Input(format!(
+            "-n {number} is a name here: a comparison ends when all is decided, or after --budget; a number \
+             of requests is of linerate load"
+        )));
+    }
     if !names.is_empty() && names.len() != commands.len() {
         return Err(Error::Input(format!(
             "--name is there {} times for {} commands: give one for each, in their order",
@@ -131,25 +139,23 @@ pub(crate) fn ready(planned: &PlannedCommands) -> Ready {
 /// What a server that runs already answers, by its first responses.
 pub(crate) fn served(host: &PlannedHost) -> Result<Served, Error> {
     let failed = |what: &str| Error::NothingMeasured(format!("{}: {what}", host.place));
-    let (authority, port, path) = host.served_at().ok_or_else(|| failed("it is no URL"))?;
+    let url = host.served_at().ok_or_else(|| failed("it is no URL"))?;
     let request = PlannedRequest {
         method: "GET".into(),
-        path: path.into(),
+        path: url.path.clone(),
         headers: Vec::new(),
         body: String::new(),
         weight: 1,
         expect: Expectation::default(),
     };
-    let address = SocketAddr::from((host.address.unwrap_or(Ipv4Addr::LOCALHOST), port));
-    let host = authority.to_owned();
+    let address = SocketAddr::from((host.address.unwrap_or(Ipv4Addr::LOCALHOST), url.port));
+    let host = url.authority();
     let question = Question { address, host: host.clone(), requests: vec![request], times: RESPONSES };
     let mut answers = Vec::new();
     ask::ask(&question, |answer| answers.push(answer.clone())).map_err(|e| failed(&e))?;
     let expect = Response::common(&answers).unwrap_or_default();
     match expect.status {
-        Some(status) if status < 400 => {
-            Ok(Served { target: PlannedTarget { host, path: path.into() }, expect })
-        }
+        Some(status) if status < 400 => Ok(Served { target: PlannedTarget { host, path: url.path }, expect }),
         _ => Err(failed(&format!("it answers with status {}: {:?}", answers[0].status, answers[0].start))),
     }
 }
@@ -169,17 +175,18 @@ pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, che
     if spec.rate.is_none() && !planned.are_elsewhere() {
         spec.set_option("patience_ms", PATIENCE_MS);
     }
-    // An echo has no request.
-    if planned.size.is_some() {
-        if planned.layer == "websocket" {
-            spec.path = Some(planned.path(name, &planned.requests[0]).to_owned());
-        }
-        return;
-    }
     let host = planned.named(name).and_then(|command| command.target.as_ref()).map(|target| &target.host);
     let common = Request { host: host.cloned(), insecure: planned.has_tls(), ..Request::default() };
     if planned.has_tls() {
         spec.tls = Some(Tls { name: "localhost".into(), ..Tls::default() });
+    }
+    // An echo has no request, but the certificate of its server is not verified, either.
+    if planned.size.is_some() {
+        spec.request = planned.has_tls().then_some(common);
+        if ["websocket", "wss"].contains(&planned.layer.as_str()) {
+            spec.path = Some(planned.path(name, &planned.requests[0]).to_owned());
+        }
+        return;
     }
     if let Some(streams) = planned.streams {
         spec.set_option("streams", streams);
@@ -217,7 +224,7 @@ pub(crate) fn requested(spec: &mut Spec, common: Request, mut requests: Vec<Weig
 
 /// What the load engine compares. JSON is for the first responses alone, and where content varies, the next
 /// length may be another.
-fn of_engine(expect: Expectation, given: Expectation, every: u64) -> Option<Expect> {
+pub(crate) fn of_engine(expect: Expectation, given: Expectation, every: u64) -> Option<Expect> {
     let Expectation { status, bytes, crc32, .. } = expect;
     let bytes = bytes.filter(|_| crc32.is_some() || given.bytes.is_some());
     Some(Expect { status, bytes, crc32, every }).filter(|_| status.is_some() || bytes.is_some())
@@ -244,6 +251,7 @@ mod tests {
     #[test]
     fn names_must_be_as_many_as_commands_and_differ() {
         assert!(names(&["./a", "./b"], &["old"]).unwrap_err().contains("1 times for 2 commands"));
+        assert!(names(&["./a", "./b"], &["1000"]).unwrap_err().contains("requests is of linerate load"));
         assert!(names(&["./a", "./b"], &["x", "x"]).unwrap_err().contains("must differ"));
     }
 }

@@ -85,11 +85,13 @@ fn notes(planned: &PlannedCommands) -> Vec<String> {
     } else if planned.are_elsewhere() {
         notes.push("the servers' CPU time and memory are not known: they run elsewhere".to_owned());
     }
-    if planned.has_tls() {
-        notes.push("certificates are not verified, and responses are not compared".to_owned());
-    } else if planned.streams.is_some() {
-        notes.push("responses are not compared".to_owned());
-    }
+    // The client compares every byte of an echo.
+    let note = match (planned.has_tls(), planned.size.is_some()) {
+        (true, true) => Some("certificates are not verified"),
+        (true, false) => Some("certificates are not verified, and responses are not compared"),
+        (false, _) => planned.streams.map(|_| "responses are not compared"),
+    };
+    notes.extend(note.map(str::to_owned));
     let is_steady = |command: &PlannedCommand| command.warmup.is_none_or(|warmup| warmup.is_steady);
     let is_steady = planned.commands.iter().all(is_steady);
     let note = "the rate still rose at the end of the longest warm-up: results may be of a server that is \

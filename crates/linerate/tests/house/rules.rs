@@ -24,7 +24,18 @@ const CRATES: &[(&str, &[&str])] = &[
 const PARTS: &[(&str, &[&str], &[&str])] = &[
     (
         "base",
-        &["arm", "error", "home", "interrupt", "pins", "placement", "printable", "timings", "toml_file"],
+        &[
+            "address",
+            "arm",
+            "error",
+            "home",
+            "interrupt",
+            "pins",
+            "placement",
+            "printable",
+            "timings",
+            "toml_file",
+        ],
         &["lab"],
     ),
     ("config", &["project", "suite", "system"], &["base", "lab"]),

@@ -1,4 +1,4 @@
-//! `linerate load h2`, `load h3` and `load grpc`, and their servers.
+//! `linerate load` over HTTP/2, HTTP/3, QUIC and gRPC, and their servers.
 
 use crate::{Server, engine_is_built, linerate};
 
@@ -7,11 +7,10 @@ fn pages_are_loaded_over_http_2_with_and_without_tls() {
     if !engine_is_built() {
         return;
     }
-    for tls in [&[][..], &["--tls"]] {
-        let server = Server::serve(&[&["h2", "--listen", "127.0.0.1:0", "--size", "100"], tls].concat());
-        let insecure: &[&str] = if tls.is_empty() { &[] } else { &["--insecure"] };
-        let load =
-            |more: &[&str]| linerate(&[&["load", "h2", &server.url, "-n", "700"], insecure, more].concat());
+    for scheme in ["h2c", "h2"] {
+        let server = Server::serve(&[&format!("{scheme}://127.0.0.1:0"), "--size", "100"]);
+        let insecure: &[&str] = if scheme == "h2c" { &[] } else { &["--insecure"] };
+        let load = |more: &[&str]| linerate(&[&["load", &server.url, "-n", "700"], insecure, more].concat());
         let text = String::from_utf8(load(&["-c", "2", "--streams", "300"]).stdout).unwrap();
         assert!(text.contains("requests    700 in ") && text.contains("failed      none"), "{text}");
         assert!(text.contains("300 streams on each connection"), "{text}");
@@ -20,7 +19,7 @@ fn pages_are_loaded_over_http_2_with_and_without_tls() {
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let figures = [&json["streams"]["most"], &json["statuses"]["200"], &json["done"]["bytes"]];
         assert_eq!(figures.map(serde_json::Value::as_u64), [Some(7), Some(700), Some(70_000)]);
-        assert_eq!(json["done"]["tls"].is_string(), !tls.is_empty());
+        assert_eq!(json["done"]["tls"].is_string(), scheme == "h2");
     }
 }
 
@@ -29,21 +28,18 @@ fn pages_are_loaded_over_http_3_in_a_closed_and_an_open_loop() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::serve(&["h3", "--listen", "127.0.0.1:0", "--size", "100", "--congestion", "reno"]);
+    let server = Server::serve(&["h3://127.0.0.1:0", "--size", "100", "--congestion", "reno"]);
     for more in [&["-n", "700"][..], &["--rate", "1000", "-d", "700ms", "-c", "2"]] {
-        let words = ["load", "h3", &server.url, "--insecure", "--streams", "5", "--json", "-"];
+        let words = ["load", &server.url, "--insecure", "--streams", "5", "--json", "-"];
         let output = linerate(&[&words[..], more].concat());
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let figures = [&json["statuses"]["200"], &json["done"]["operations"], &json["done"]["bytes"]];
         assert_eq!(figures.map(serde_json::Value::as_u64), [Some(700), Some(700), Some(70_000)]);
         assert!(json["done"]["tls"].is_string());
     }
-    let words = ["load", "h3", &server.url, "--insecure", "--no-keepalive", "-n", "50", "-c", "5"];
+    let words = ["load", &server.url, "--insecure", "--no-keepalive", "-n", "50", "-c", "5"];
     let text = String::from_utf8(linerate(&words).stdout).unwrap();
     assert!(text.contains("50 in ") && text.contains("a new connection for each request"), "{text}");
-    let output = linerate(&["load", "h3", "http://127.0.0.1:1/"]);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && text.contains("https://"), "{text}");
 }
 
 #[test]
@@ -51,9 +47,9 @@ fn responses_over_quic_have_the_length_that_is_asked_for() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::serve(&["quic", "--listen", "127.0.0.1:0"]);
-    let words = ["load", "quic", &server.url, "--insecure", "--streams", "5", "--json", "-"];
-    for more in [&["-d", "300ms"][..], &["--rate", "1000", "-d", "300ms", "--answer", "20000"]] {
+    let server = Server::serve(&["quic://127.0.0.1:0"]);
+    let words = ["load", &server.url, "--insecure", "--streams", "5", "--json", "-"];
+    for more in [&["-d", "300ms"][..], &["--rate", "1000", "-d", "300ms", "--response-size", "20000"]] {
         let output = linerate(&[&words[..], more].concat());
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let [operations, bytes] = ["operations", "bytes"].map(|name| json["done"][name].as_u64().unwrap());
@@ -63,10 +59,10 @@ fn responses_over_quic_have_the_length_that_is_asked_for() {
 }
 
 #[test]
-fn several_requests_are_refused_with_the_command_that_has_them() {
-    let output = linerate(&["load", "h2", "http://127.0.0.1:1", "--requests", "mix.jsonl"]);
+fn several_requests_are_refused_with_the_protocols_that_have_them() {
+    let output = linerate(&["load", "h2c://127.0.0.1:1", "--requests", "mix.jsonl"]);
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && text.contains("load http"), "{text}");
+    assert!(output.status.code() == Some(2) && text.contains("--requests is for http, https"), "{text}");
 }
 
 #[test]
@@ -74,10 +70,10 @@ fn calls_of_grpc_are_made_and_counted_by_status_in_a_closed_and_an_open_loop() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::serve(&["grpc", "--listen", "127.0.0.1:0", "--size", "100"]);
-    let url = format!("http://{}/shop.Items/Get", server.url);
+    let server = Server::serve(&["grpc://127.0.0.1:0", "--size", "100"]);
+    let url = format!("{}shop.Items/Get", server.url);
     for more in [&["-n", "700"][..], &["--rate", "1000", "-d", "700ms", "-c", "2"]] {
-        let words = ["load", "grpc", &url, "--message", "base64:/wA=", "--streams", "5", "--json", "-"];
+        let words = ["load", &url, "--message", "base64:/wA=", "--streams", "5", "--json", "-"];
         let output = linerate(&[&words[..], more].concat());
         let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let figures = [&json["statuses"]["grpc-0"], &json["done"]["operations"], &json["done"]["bytes"]];
@@ -88,7 +84,7 @@ fn calls_of_grpc_are_made_and_counted_by_status_in_a_closed_and_an_open_loop() {
         (&["--message", "base64:?"], "--message base64:?"),
         (&["--message", "@no-such-file"], "no-such-file"),
     ] {
-        let output = linerate(&[&["load", "grpc", &*url], words].concat());
+        let output = linerate(&[&["load", &*url], words].concat());
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && text.contains(part), "{part}: {text}");
     }

@@ -6,6 +6,7 @@ mod h2;
 mod requests;
 #[path = "../report/schema.rs"]
 mod schema;
+mod streams;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -41,7 +42,7 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
-        Self::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100"])
+        Self::serve(&["http://127.0.0.1:0", "--size", "100"])
     }
 
     /// Reads the address from its output: the word with a port.
@@ -86,127 +87,19 @@ fn a_server_is_loaded_and_the_result_is_printed_and_written() {
         &["-n", "500", "--rate", "5000", "--spin", "always"],
         &["-n", "500", "--spin", "50us"],
     ] {
-        let output = linerate(&[&["load", "http", &server.url], more].concat());
+        let output = linerate(&[&["load", &server.url], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success() && text.contains("requests    500 in "), "{more:?}: {text}");
         assert!(text.contains("failed      none") && text.contains('#'), "{text}");
         assert_eq!(text.contains("never sent"), more.contains(&"--rate"));
     }
-    let output = linerate(&["load", "http", &server.url, "-d", "200ms", "-t", "2", "--json", "-"]);
+    let output = linerate(&["load", &server.url, "-d", "200ms", "-t", "2", "--json", "-"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["schema"], "linerate.load/1");
-    assert_eq!(json["spec"]["connections"], 10);
+    assert_eq!(json["spec"]["connections"], 16);
     let bytes = json["done"]["bytes"].as_u64().unwrap();
     assert_eq!(bytes, json["done"]["operations"].as_u64().unwrap() * 100);
     assert!(json["latency_us"]["p99"].as_f64().unwrap() > 0.0);
-}
-
-#[test]
-fn datagrams_are_sent_received_and_counted() {
-    if !engine_is_built() {
-        return;
-    }
-    for layer in ["udp", "kcp"] {
-        let server = Server::serve(&[layer, "--listen", "127.0.0.1:0"]);
-        let address = server.url.as_str();
-        let rate: &[&str] = if layer == "udp" { &["--rate", "1000"] } else { &[] };
-        let output = linerate(&[&["load", layer, address, "-d", "300ms"], rate].concat());
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && text.contains("Gbit/s"), "{text}");
-        assert_eq!(text.contains(" sent"), layer == "udp", "{text}");
-        let output = linerate(&[&["load", layer, address, "-d", "300ms", "--json", "-"], rate].concat());
-        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(json["done"]["bytes"].as_u64().unwrap() > 0);
-        // 1,000 a second for 300 ms; a machine that stalls sends fewer, never more.
-        let sent = json["done"]["datagrams"]["sent"].as_u64();
-        assert!(layer == "kcp" || sent.is_some_and(|sent| (1..=300).contains(&sent)), "{sent:?}");
-    }
-    let dead = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let output = linerate(&["load", "udp", &dead, "-d", "100ms", "--timeout", "300ms"]);
-    assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("no data arrived"));
-    let both = linerate(&["load", "udp", &dead, "--rate", "5", "--search", "1"]);
-    assert_eq!(both.status.code(), Some(2));
-}
-
-#[test]
-fn streams_go_in_each_direction_and_show_the_tcp_statistics_of_the_kernel() {
-    if !engine_is_built() {
-        return;
-    }
-    let server = Server::serve(&["tcp", "--listen", "127.0.0.1:0"]);
-    for (more, lines) in [
-        (&[][..], &["to server", "segments retransmitted"][..]),
-        (&["--reverse", "-P", "3", "-t", "2"], &["from server", "3 connections"]),
-        (&["--both", "--size", "1000"], &["to server", "from server", "together"]),
-    ] {
-        let output = linerate(&[&["load", "tcp", &server.url, "-d", "300ms"], more].concat());
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(lines.iter().all(|line| text.contains(line)), "{more:?}: {text}");
-        assert!(text.contains("every byte compared") && !text.contains("failed"), "{more:?}: {text}");
-    }
-    let output = linerate(&["load", "tcp", &server.url, "-d", "300ms", "--both", "--json", "-"]);
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    for (index, direction) in ["to server", "from server"].iter().enumerate() {
-        let stream = &json["streams"][index];
-        assert_eq!(stream["direction"], *direction);
-        assert!(stream["gbit_per_second"].as_f64().unwrap() > 0.0);
-        assert_eq!(stream["done"]["verified"], stream["done"]["bytes"]);
-    }
-    let echo = Server::serve(&["tcp", "--listen", "127.0.0.1:0", "--echo"]);
-    let output = linerate(&["load", "tcp", &echo.url, "-d", "300ms", "--ping-pong", "-c", "4"]);
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("round trips ") && text.contains("99 %"), "{text}");
-}
-
-#[test]
-fn an_interrupted_stream_prints_its_partial_result() {
-    if !engine_is_built() {
-        return;
-    }
-    let server = Server::serve(&["tcp", "--listen", "127.0.0.1:0"]);
-    let mut command = Command::new(LINERATE);
-    command.args(["load", "tcp", &server.url, "-d", "1h", "--both"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(500));
-    signal(&child, Signal::SIGINT);
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("together") && !text.contains("failed"), "{text}");
-}
-
-#[test]
-fn websocket_servers_are_loaded_with_and_without_tls() {
-    if !engine_is_built() {
-        return;
-    }
-    let server = Server::serve(&["ws", "--listen", "127.0.0.1:0"]);
-    for more in [&["-c", "5"][..], &["--rate", "1000", "--size", "1024"]] {
-        let output = linerate(&[&["load", "ws", &server.url, "-d", "300ms"], more].concat());
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{more:?}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(text.contains("round trips ") && text.contains("failed      none"), "{more:?}: {text}");
-    }
-    let authority = std::env::temp_dir().join(format!("linerate-test-{}-ca.pem", std::process::id()));
-    let authority = authority.to_str().unwrap();
-    let secure = Server::serve(&["ws", "--listen", "127.0.0.1:0", "--tls", authority]);
-    let load = |more: &[&str]| linerate(&[&["load", "ws", &secure.url, "-d", "300ms"], more].concat());
-    for trust in [&["--authority", authority][..], &["--insecure"]] {
-        let output = load(trust);
-        assert!(output.status.success(), "{trust:?}: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    // The system does not trust the new CA.
-    assert!(!load(&[]).status.success());
-    std::fs::remove_file(authority).unwrap();
-    for direction in [&[][..], &["--reverse"]] {
-        let server = Server::serve(&[&["ws", "--listen", "127.0.0.1:0", "--stream"], direction].concat());
-        // A debug build takes most of a second for a transfer on a shared CPU.
-        let output = linerate(&[&["load", "ws", &server.url, "-d", "3s", "--stream"], direction].concat());
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.contains("Gbit/s") && text.contains("every byte compared"), "{text}");
-    }
 }
 
 #[test]
@@ -216,11 +109,10 @@ fn pages_are_served_over_tls_to_clients_with_the_ca_certificate_or_insecure() {
     }
     let authority = std::env::temp_dir().join(format!("linerate-test-{}-http-ca.pem", std::process::id()));
     let authority = authority.to_str().unwrap();
-    let known = Server::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls", authority]);
+    let known = Server::serve(&["https://127.0.0.1:0", "--size", "100", "--authority", authority]);
     assert!(known.url.starts_with("https://127.0.0.1:"), "{}", known.url);
-    let load = |server: &Server, more: &[&str]| {
-        linerate(&[&["load", "http", &server.url, "-n", "100"], more].concat())
-    };
+    let load =
+        |server: &Server, more: &[&str]| linerate(&[&["load", &server.url, "-n", "100"], more].concat());
     for more in [&["--authority", authority][..], &["--insecure"], &["--insecure", "--no-keepalive"]] {
         let output = load(&known, more);
         let text = String::from_utf8(output.stdout).unwrap();
@@ -239,7 +131,7 @@ fn pages_are_served_over_tls_to_clients_with_the_ca_certificate_or_insecure() {
     let missing = load(&known, &["--authority", authority]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8(missing.stderr).unwrap().contains("--authority"));
-    let unknown = Server::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls"]);
+    let unknown = Server::serve(&["https://127.0.0.1:0", "--size", "100"]);
     assert!(load(&unknown, &["--insecure"]).status.success());
 }
 
@@ -252,14 +144,14 @@ fn ipv6_addresses_are_supported() {
         eprintln!("skipped: this host has no IPv6 loopback");
         return;
     }
-    let server = Server::serve(&["http", "--listen", "[::1]:0", "--size", "100"]);
+    let server = Server::serve(&["http://[::1]:0", "--size", "100"]);
     for more in [&[][..], &["--no-keepalive"]] {
-        let output = linerate(&[&["load", "http", &server.url, "-n", "100"], more].concat());
+        let output = linerate(&[&["load", &server.url, "-n", "100"], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("requests    100 in ") && text.contains("failed      none"), "{text}");
     }
-    let server = Server::serve(&["tcp", "--listen", "[::1]:0"]);
-    let output = linerate(&["load", "tcp", &server.url, "-d", "200ms"]);
+    let server = Server::serve(&["tcp://[::1]:0", "--stream"]);
+    let output = linerate(&["load", &server.url, "--stream", "-d", "200ms"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -273,16 +165,23 @@ fn each_failure_has_its_message_and_exit_status() {
     for (arguments, status, sentence) in [
         (&["http://no-such-name.invalid/"][..], 3, "dns"),
         (&["http://127.0.9.9:1/"], 3, "refused"), // No test listens there.
-        (&["127.0.0.1"], 2, "URL"),
+        (&["htp://127.0.0.1"], 2, "nearest: \"http\""),
+        (&["http", &server.url], 2, "linerate load http://127.0.0.1:"),
+        (
+            &[&server.url, "--streams", "5"],
+            2,
+            "--streams is for h2, h2c, h3, grpc, grpcs, quic, and this URL",
+        ),
+        (&[&server.url, "--expect", "status=404", "-n", "5"], 3, "no request succeeded"),
         (&[&server.url, "--header", "no colon"], 2, "headers"),
         (&[&server.url, "--arrival", "poisson"], 2, "--rate"),
         (&[&server.url, "-d", "0s"], 2, "above zero"),
         (&[&server.url, "-d", "{\"id\": 1}"], 2, "a body is --body"),
-        (&[&server.url, "--cert", "client.pem"], 2, "--cert is for URLs with TLS"),
+        (&[&server.url, "--cert", "client.pem"], 2, "--cert is for https, h2"),
         (&[&server.url, "-X", "POST", "-n", "5"], 3, "no request succeeded"),
         (&[&secure, "--insecure", "-n", "5"], 3, "no request succeeded"),
     ] {
-        let output = linerate(&[&["load", "http"], arguments].concat());
+        let output = linerate(&[&["load"], arguments].concat());
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}");
         assert!(stderr.contains(sentence), "{arguments:?}: {stderr}");
@@ -296,7 +195,7 @@ fn an_interrupted_run_prints_its_partial_result() {
     }
     let server = Server::start();
     let mut command = Command::new(LINERATE);
-    command.args(["load", "http", &server.url, "-d", "1h"]);
+    command.args(["load", &server.url, "-d", "1h"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     signal(&child, Signal::SIGINT);
@@ -332,10 +231,9 @@ fn misspelt_names_on_the_command_line_are_refused_with_the_nearest_name() {
     for (arguments, nearest) in [
         (&["list", "workload"][..], "'workloads'"),
         (&["sytems"], "'systems'"),
-        (&["load", "http", "http://127.0.0.1:1/", "--conections", "5"], "'--connections'"),
-        (&["load", "htp", "http://127.0.0.1:1/"], "'http'"),
+        (&["load", "http://127.0.0.1:1/", "--conections", "5"], "'--connections'"),
         (&["report", "x", "--format", "htm"], "'html'"),
-        (&["load", "http", "http://127.0.0.1:1/", "--rate", "5", "--arrival", "poison"], "'poisson'"),
+        (&["load", "http://127.0.0.1:1/", "--rate", "5", "--arrival", "poison"], "'poisson'"),
         (&["new", "system", "mylib", "--lang", "rus"], "'rust'"),
         (&["systems", "haprxy"], "nearest: \"haproxy\""),
         (&["systems", "haproxy-tpc"], "nearest: \"haproxy-tcp\""),
@@ -353,7 +251,7 @@ fn no_private_key_is_an_argument_of_a_process() {
     if !engine_is_built() {
         return;
     }
-    let server = Server::serve(&["http", "--listen", "127.0.0.1:0", "--tls"]);
+    let server = Server::serve(&["https://127.0.0.1:0"]);
     let id = server.child.id();
     let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     assert_eq!(children.split_whitespace().count(), 1);
@@ -369,7 +267,7 @@ fn under_nohup_a_hangup_ends_nothing() {
         return;
     }
     let mut command = Command::new("sh");
-    command.args(["-c", "trap '' HUP; exec \"$0\" serve http --listen 127.0.0.1:0", LINERATE]);
+    command.args(["-c", "trap '' HUP; exec \"$0\" serve http://127.0.0.1:0", LINERATE]);
     let mut server = Server::by(command);
     signal(&server.child, Signal::SIGHUP);
     std::thread::sleep(Duration::from_millis(300));
@@ -383,7 +281,9 @@ fn serve_replaces_no_file_but_its_own_ca_certificate() {
     }
     let file = std::env::temp_dir().join(format!("linerate-serve-{}.pem", std::process::id()));
     let path = file.to_str().unwrap();
-    let arguments = ["http", "--listen", "127.0.0.1:0", "--tls", path];
+    let arguments = ["https://127.0.0.1:0", "--authority", path];
+    let old = linerate(&["serve", "http", "--listen", "127.0.0.1:8080"]);
+    assert!(String::from_utf8_lossy(&old.stderr).contains("linerate serve http://127.0.0.1:8080"));
     std::fs::write(&file, "-----BEGIN PRIVATE KEY-----\nown\n").unwrap();
     let refused = linerate(&[&["serve"], &arguments[..]].concat());
     assert_eq!(refused.status.code(), Some(2));

@@ -1,4 +1,4 @@
-//! `linerate load http`: what is sent, how often, and what is printed.
+//! `linerate load` of servers of HTTP/1.1: what is sent, how often, and what is printed.
 
 use crate::{Server, engine_is_built, linerate};
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ fn a_request_has_the_body_of_a_file_credentials_and_another_address() {
     let body = format!("@{}", file.display());
     let output = linerate(
         &[
-            &["load", "http", "http://shop.example/order", "-n", "1", "-c", "1"][..],
+            &["load", "http://shop.example/order", "-n", "1", "-c", "1"][..],
             &["--connect-to", &address, "--body", &body, "--user", "me:secret"],
         ]
         .concat(),
@@ -53,7 +53,7 @@ fn a_load_is_repeated_after_a_warm_up_or_written_by_second() {
         return;
     }
     let server = Server::start();
-    let load = |more: &[&str]| linerate(&[&["load", "http", &server.url, "-n", "200"], more].concat());
+    let load = |more: &[&str]| linerate(&[&["load", &server.url, "-n", "200"], more].concat());
     let output = load(&["--repeat", "6", "--warmup", "50ms"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.contains("median (95 % interval), n=6"), "{text}");
@@ -62,7 +62,7 @@ fn a_load_is_repeated_after_a_warm_up_or_written_by_second() {
     assert_eq!(json["runs"][1]["done"]["operations"], 200);
     let file = std::env::temp_dir().join(format!("linerate-test-{}-seconds.csv", std::process::id()));
     let csv = file.to_str().unwrap();
-    let output = linerate(&["load", "http", &server.url, "-d", "2500ms", "--rate", "100", "--csv", csv]);
+    let output = linerate(&["load", &server.url, "-d", "2500ms", "--rate", "100", "--csv", csv]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let rows = std::fs::read_to_string(&file).unwrap();
     assert!(rows.lines().count() >= 3 && rows.starts_with("seconds,operations_per_second,"), "{rows}");
@@ -91,15 +91,15 @@ fn results_over_time_add_up_to_the_whole_in_closed_and_open_loops_and_streams() 
     };
     let server = Server::start();
     for more in [&[][..], &["--rate", "500"]] {
-        let json = document(&[&["http", &*server.url], more].concat());
+        let json = document(&[&[&*server.url], more].concat());
         assert!(json["by_second"].as_array().unwrap().len() >= 3, "{json}");
         assert!(json["by_second"][0]["p99_us"].as_f64().unwrap() > 0.0);
         let whole = json["done"]["operations"].as_f64().unwrap();
         let added = sum(&json["by_second"], "operations_per_second");
         assert!((added - whole).abs() < 1.0, "{added} of {whole}");
     }
-    let server = Server::serve(&["tcp", "--listen", "127.0.0.1:0"]);
-    let json = document(&["tcp", &server.url]);
+    let server = Server::serve(&["tcp://127.0.0.1:0", "--stream"]);
+    let json = document(&[&server.url, "--stream"]);
     let stream = &json["streams"][0];
     let whole = stream["done"]["bytes"].as_f64().unwrap() * 8e-9;
     let added = sum(&stream["by_second"], "gbit_per_second");
@@ -107,7 +107,7 @@ fn results_over_time_add_up_to_the_whole_in_closed_and_open_loops_and_streams() 
         stream["by_second"].as_array().unwrap().len() >= 2 && added <= whole * 1.05,
         "{added} of {whole}"
     );
-    let csv = linerate(&["load", "tcp", &server.url, "-d", "1200ms", "--csv", "-"]);
+    let csv = linerate(&["load", &server.url, "--stream", "-d", "1200ms", "--csv", "-"]);
     assert!(String::from_utf8(csv.stdout).unwrap().contains("to server,1.0"));
 }
 
@@ -121,7 +121,7 @@ fn several_requests_of_a_file_are_sent_by_weight_and_counted_by_status() {
     let line = |path: &str, more: &str| format!("{{\"path\": \"{path}\"{more}}}\n");
     std::fs::write(&file, line("/a", ", \"weight\": 3") + &line("/b", ", \"body\": \"x\"")).unwrap();
     let load = |url: &str, more: &[&str]| {
-        let words = ["load", "http", url, "-n", "4096", "-t", "1", "--requests", file.to_str().unwrap()];
+        let words = ["load", url, "-n", "4096", "-t", "1", "--requests", file.to_str().unwrap()];
         linerate(&[&words[..], more].concat())
     };
     // The server refuses a body: a quarter of the requests.
@@ -142,7 +142,7 @@ fn a_rate_that_the_server_cannot_reach_gets_a_warning() {
     }
     let server = Server::start();
     // One connection: a request that is due finds it busy for most of the time.
-    let output = linerate(&["load", "http", &server.url, "-d", "500ms", "-c", "1", "--rate", "10000000"]);
+    let output = linerate(&["load", &server.url, "-d", "500ms", "-c", "1", "--rate", "10000000"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("WARNING: the rate was not reached"), "{text}");
 }
@@ -154,7 +154,7 @@ fn a_sweep_has_a_row_for_each_rate_and_a_bound_that_all_meet_has_a_least_rate() 
     }
     let server = Server::start();
     let file = std::env::temp_dir().join(format!("linerate-test-{}-sweep.csv", std::process::id()));
-    let sweep = ["load", "http", &server.url, "-d", "50ms", "--warmup", "20ms", "--sweep"];
+    let sweep = ["load", &server.url, "-d", "50ms", "--warmup", "20ms", "--sweep"];
     let more = ["--at-most", "p50=1h", "--json", "-", "--csv", file.to_str().unwrap()];
     let output = linerate(&[&sweep[..], &more].concat());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -168,7 +168,7 @@ fn a_sweep_has_a_row_for_each_rate_and_a_bound_that_all_meet_has_a_least_rate() 
     assert!(highest["passes_per_second"].as_f64().unwrap() > closed && highest["is_decided"] == false);
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 15);
     std::fs::remove_file(file).unwrap();
-    let refused = linerate(&["load", "http", &server.url, "--sweep", "--at-most", "2ms"]);
+    let refused = linerate(&["load", &server.url, "--sweep", "--at-most", "2ms"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("such as p99=2ms"));
 }
 
@@ -214,7 +214,7 @@ fn a_unix_socket_is_loaded_by_its_path() {
     let heads = answers(move || Box::new(listener.accept().unwrap().0));
     let path = socket.to_str().unwrap();
     for more in [&[][..], &["--no-keepalive"], &["--rate", "1000"]] {
-        let words = ["load", "http", "http://shop/items", "--unix-socket", path, "-n", "200"];
+        let words = ["load", "http://shop/items", "--unix-socket", path, "-n", "200"];
         let output = linerate(&[&words[..], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("requests    200 in ") && text.contains("failed      none"), "{text}");
@@ -222,7 +222,7 @@ fn a_unix_socket_is_loaded_by_its_path() {
     }
     assert!(heads.recv().unwrap().starts_with("GET /items HTTP/1.1\r\nHost: shop\r\n"));
     std::fs::remove_file(&socket).unwrap();
-    let gone = linerate(&["load", "http", "http://shop/", "--unix-socket", path]);
+    let gone = linerate(&["load", "http://shop/", "--unix-socket", path]);
     assert_eq!(gone.status.code(), Some(3));
     assert!(String::from_utf8(gone.stderr).unwrap().contains("check that the server runs"));
 }
@@ -240,13 +240,13 @@ fn a_proxy_gets_whole_urls_or_opens_a_tunnel() {
     let (listener, address) = listen();
     let heads = answers(move || Box::new(listener.accept().unwrap().0));
     let proxy = format!("http://me:secret@{address}");
-    let output = linerate(&["load", "http", "http://shop.example/a", "--proxy", &proxy, "-n", "20"]);
+    let output = linerate(&["load", "http://shop.example/a", "--proxy", &proxy, "-n", "20"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let head = heads.recv().unwrap();
     assert!(head.starts_with("GET http://shop.example/a HTTP/1.1\r\nHost: shop.example\r\n"), "{head}");
     assert!(head.contains("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n"), "{head}");
 
-    let server = Server::serve(&["http", "--listen", "127.0.0.1:0", "--size", "100", "--tls"]);
+    let server = Server::serve(&["https://127.0.0.1:0", "--size", "100"]);
     let place = server.url.trim_start_matches("https://").trim_end_matches('/').to_owned();
     let (listener, address) = listen();
     std::thread::spawn(move || {
@@ -268,12 +268,12 @@ fn a_proxy_gets_whole_urls_or_opens_a_tunnel() {
     });
     let proxy = format!("http://{address}");
     for more in [&[][..], &["--no-keepalive"]] {
-        let words = ["load", "http", &server.url, "--insecure", "--proxy", &proxy, "-n", "50"];
+        let words = ["load", &server.url, "--insecure", "--proxy", &proxy, "-n", "50"];
         let output = linerate(&[&words[..], more].concat());
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.contains("requests    50 in ") && text.contains("failed      none"), "{text}");
     }
-    let refused = linerate(&["load", "http", "https://other.example/", "--insecure", "--proxy", &proxy]);
+    let refused = linerate(&["load", "https://other.example/", "--insecure", "--proxy", &proxy]);
     let reason = String::from_utf8(refused.stderr).unwrap();
     assert!(reason.contains("opens no tunnel to other.example:443: it answers \"HTTP/1.1 403"), "{reason}");
 }
@@ -287,11 +287,11 @@ fn several_urls_of_one_server_are_requested_as_often_as_each_other() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let heads = answers(move || Box::new(listener.accept().unwrap().0));
     let urls = [format!("{url}/a"), format!("{url}/b")];
-    let output = linerate(&["load", "http", &urls[0], &urls[1], "-n", "4096", "-t", "1"]);
+    let output = linerate(&["load", &urls[0], &urls[1], "-n", "4096", "-t", "1"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let sent: Vec<String> = heads.try_iter().collect();
     assert_eq!(sent.iter().filter(|head| head.starts_with("GET /a ")).count(), 2048);
-    let two = linerate(&["load", "http", &urls[0], "http://127.0.0.1:1/"]);
+    let two = linerate(&["load", &urls[0], "http://127.0.0.1:1/"]);
     assert!(String::from_utf8(two.stderr).unwrap().contains("are on two servers"));
 }
 
@@ -307,16 +307,16 @@ fn every_document_is_by_the_published_schema() {
     published.as_object_mut().unwrap().remove("anyOf");
     let (http, tcp, udp) = (
         Server::start(),
-        Server::serve(&["tcp", "--listen", "127.0.0.1:0"]),
-        Server::serve(&["udp", "--listen", "127.0.0.1:0"]),
+        Server::serve(&["tcp://127.0.0.1:0", "--stream"]),
+        Server::serve(&["udp://127.0.0.1:0", "--stream"]),
     );
     for (kind, arguments) in [
-        ("OperationsJson", &["http", &*http.url, "-d", "1200ms"][..]),
-        ("OperationsJson", &["http", &http.url, "-d", "100ms", "--rate", "1000"]),
-        ("RepeatsJson", &["http", &http.url, "-n", "50", "--repeat", "6"]),
-        ("SweepJson", &["http", &http.url, "-d", "20ms", "--sweep", "--at-most", "p90=1h"]),
-        ("StreamsJson", &["tcp", &tcp.url, "-d", "1200ms", "--both"]),
-        ("DatagramsJson", &["udp", &udp.url, "-d", "100ms", "--rate", "1000"]),
+        ("OperationsJson", &[&*http.url, "-d", "1200ms"][..]),
+        ("OperationsJson", &[&http.url, "-d", "100ms", "--rate", "1000"]),
+        ("RepeatsJson", &[&http.url, "-n", "50", "--repeat", "6"]),
+        ("SweepJson", &[&http.url, "-d", "20ms", "--sweep", "--at-most", "p90=1h"]),
+        ("StreamsJson", &[&tcp.url, "-d", "1200ms", "--both"]),
+        ("DatagramsJson", &[&udp.url, "--stream", "-d", "100ms", "--rate", "1000"]),
     ] {
         let output = linerate(&[&["load"], arguments, &["--json", "-"]].concat());
         let document = serde_json::from_slice(&output.stdout).unwrap();

@@ -307,10 +307,10 @@ fn servers_of_http_2_and_http_3_are_compared() {
     let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-h2");
     let program = env!("CARGO_BIN_EXE_linerate");
-    for (served, version, https, layer) in
-        [("h2", "--h2", &[][..], "h2c"), ("h2 --tls", "--h2", &["--https"], "h2"), ("h3", "--h3", &[], "h3")]
+    for (layer, version, https) in
+        [("h2c", "--h2", &[][..]), ("h2", "--h2", &["--https"]), ("h3", "--h3", &[])]
     {
-        let server = format!("{program} serve {served} --size 100 --listen {{address}}");
+        let server = format!("{program} serve {layer}://{{address}} --size 100");
         let words = [&*server, &server, version, "--streams", "5", "-c", "2", "--expect", "length=100"];
         if layer == "h2c" {
             let open = compare(&folder, &[&words[..], &["--rate", "500"]].concat());
@@ -343,7 +343,7 @@ fn servers_of_http_2_and_http_3_are_compared() {
 fn servers_of_grpc_are_compared_by_calls_of_a_method() {
     let Some(_machine) = shared_machine() else { return };
     let folder = workplace("commands-grpc");
-    let server = format!("{} serve grpc --size 100 --listen {{address}}", env!("CARGO_BIN_EXE_linerate"));
+    let server = format!("{} serve grpc://{{address}} --size 100", env!("CARGO_BIN_EXE_linerate"));
     fs::write(folder.path().join("request.bin"), [0xff, 0]).unwrap();
     let words = [&*server, &server, "--grpc", "shop.Items/Get", "--message", "@request.bin", "-c", "2"];
     let out = compare(&folder, &words);

@@ -1,30 +1,26 @@
-//! `linerate load`: the load engine standalone, like wrk, ab, hey or iperf3.
+//! `linerate load`: the load engine standalone, like wrk, hey, h2load or iperf3.
 
 mod failed;
-pub(super) mod flows;
-pub(super) mod h2;
 mod operations;
 mod route;
+mod spec;
+mod streams;
 mod sweep;
-pub(super) mod target;
+
+pub(super) use spec::{paths_are_in, usual_size};
 
 use super::{Terminal, print};
-use crate::cli::{ClientArgs, LoadArgs, LoadHttpArgs, Loaded, ResultArgs};
+use crate::cli::{LOAD, LoadArgs, ResultArgs};
 use crate::error::Error;
 use crate::journal;
 use crate::progress::note;
-use crate::subject::{requested, sent};
-use linerate_contract::{Arrival, Nanos, Request, Role, Spec};
+use crate::url::Url;
+use linerate_contract::Nanos;
 use operations::Operations;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
-use target::Target;
 
-/// wrk's defaults: two threads, ten connections, ten seconds.
-const THREADS: u32 = 2;
-const DURATION: Duration = Duration::from_secs(10);
 /// Interval of the progress line. Each sample costs a thread 50 us to copy its histogram.
 const LIVE: Nanos = Nanos(500_000_000);
 /// Interval of the rows of `--csv` and of `by_second` in `--json`.
@@ -34,98 +30,64 @@ const SECOND: Nanos = Nanos(1_000_000_000);
 /// Ctrl-C.
 ///
 /// # Errors
-/// An invalid URL, an unreachable host, a file that cannot be written.
+/// An invalid URL, an option that its protocol lacks, an unreachable host, a file that cannot be written.
 pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    match &args.what {
-        Loaded::Http(args) => http(args, terminal),
-        Loaded::H2(args) => h2::h2(args, terminal),
-        Loaded::H3(args) => h2::h3(args, terminal),
-        Loaded::Quic(args) => flows::quic(args, terminal),
-        Loaded::Grpc(args) => h2::grpc(args, terminal),
-        Loaded::Tcp(args) => flows::tcp(args, terminal),
-        Loaded::Ws(args) => flows::ws(args, terminal),
-        Loaded::Udp(args) => flows::udp(args),
-        Loaded::Kcp(args) => flows::kcp(args),
+    let options = &args.options;
+    let urls = urls("load", &options.url, Url::parse)?;
+    let scheme = urls[0].scheme;
+    let is_stream = scheme.name == "kcp" || options.flow.has_stream();
+    args.check(LOAD, scheme, is_stream)?;
+    let mut specs = spec::clients(options, &urls, is_stream)?;
+    let target = urls.iter().map(Url::to_string).collect::<Vec<_>>().join(" ");
+    for spec in &mut specs {
+        route::set(&options.route, &urls[0], spec)?;
     }
-}
-
-fn http(args: &LoadHttpArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let targets = Target::of_one_server(&args.url)?;
-    let mut spec = spec(args, &targets)?;
-    route::set(&args.route, &targets[0], &mut spec)?;
-    let target = args.url.join(" ");
-    let load = Operations::requests(&args.client, &target, terminal.style);
-    measure(&load, &args.client, &mut spec)
-}
-
-/// Loads the server, or draws its curve.
-fn measure(load: &Operations<'_>, args: &ClientArgs, spec: &mut Spec) -> Result<ExitCode, Error> {
-    if args.sweep { sweep::sweep(load, spec, args.at_most) } else { load.run(spec) }
-}
-
-fn spec(args: &LoadHttpArgs, targets: &[Target]) -> Result<Spec, Error> {
-    let target = &targets[0];
-    let layer = if target.secure { "https" } else { "http" };
-    let workload = if args.no_keepalive { "crr" } else { "rr" };
-    let file = args.client.request.requests.as_deref();
-    let paths = targets.iter().map(|target| target.path_beside(file)).collect::<Result<Vec<_>, _>>()?;
-    let mut spec = client(&args.client, layer, workload, target, &paths)?;
-    if let Some(span) = args.coalesce {
-        let micros = span.as_micros();
-        if !(1..=1_000).contains(&micros) {
-            return Err(Error::Input("--coalesce: expected 1us to 1ms; 60us is suggested".into()));
+    match &mut specs[..] {
+        [spec] if !is_stream => {
+            let load = Operations::new(options, &target, scheme, terminal.style);
+            if options.volume.sweep {
+                sweep::sweep(&load, spec, options.volume.at_most)
+            } else {
+                load.run(spec)
+            }
         }
-        spec.options.insert("coalesce_us".into(), micros.to_string());
+        _ => streams::run(specs, &target, &options.result),
     }
-    if let Some(depth) = args.pipeline {
-        spec.options.insert("pipeline".into(), depth.to_string());
-    }
-    Ok(spec)
 }
 
-/// A client that sends the requests of `args`, or one for each path.
-fn client(
-    args: &ClientArgs,
-    layer: &str,
-    workload: &str,
-    target: &Target,
-    paths: &[&str],
-) -> Result<Spec, Error> {
-    let mut spec = Spec::new(Role::Client, layer, workload);
-    spec.rate = args.rate;
-    spec.seed = args.seed;
-    // With even gaps nothing waits below the capacity.
-    let usual = if args.sweep { Arrival::Poisson } else { Arrival::Constant };
-    spec.arrival = args.arrival.unwrap_or(usual);
-    if args.sweep && spec.arrival == Arrival::Ramp {
-        return Err(Error::Input(
-            "--sweep makes steps of one rate each: --arrival constant or poisson".into(),
-        ));
+/// The URLs on the command line of `linerate NAME`, which are one server's.
+///
+/// # Errors
+/// An invalid URL, two servers, or a protocol in front of the URL.
+pub(super) fn urls(
+    name: &str,
+    words: &[String],
+    parse: fn(&str) -> Result<Url, String>,
+) -> Result<Vec<Url>, Error> {
+    let is_scheme = |word: &String| crate::url::Scheme::named(word).is_ok();
+    if let [first, rest @ ..] = words
+        && is_scheme(first)
+    {
+        let place = rest.first().map_or("127.0.0.1:8080", |url| url.split("://").last().unwrap_or(url));
+        return Err(Error::Input(format!(
+            "{first} is a protocol, which is the scheme of the URL: linerate {name} {first}://{place}"
+        )));
     }
-    if args.rate.is_none() && !args.sweep && spec.arrival != Arrival::Constant {
-        return Err(Error::Input("--arrival needs --rate, the number of requests per second".into()));
+    let all = words.iter().map(|word| parse(word)).collect::<Result<Vec<_>, _>>().map_err(Error::Input)?;
+    let first = &all[0];
+    let is_elsewhere = |url: &&Url| url.scheme != first.scheme || url.place() != first.place();
+    if let Some(other) = all.iter().find(is_elsewhere) {
+        return Err(Error::Input(format!(
+            "{first} and {other} are on two servers: give one of them, or linerate compare both"
+        )));
     }
-    let usual = if args.sweep { sweep::STEP } else { DURATION };
-    spec.connections = args.connections;
-    spec.threads = args.threads.unwrap_or_else(default_threads);
-    spec.operations = args.count;
-    spec.duration_ns = match (args.duration, args.count) {
-        (None, Some(_)) => None,
-        (duration, _) => Some(duration.unwrap_or(usual).into()),
-    };
-    spec.timeout_ns = args.result.timeout.into();
-    args.spin.set(&mut spec);
-    let requests = args.request.requests(paths, Path::new(""))?;
-    let (host, insecure) = (Some(target.authority.clone()), args.trust.insecure);
-    let common = Request { host, insecure, ..Request::default() };
-    requested(&mut spec, common, requests.iter().map(sent).collect());
-    spec.tls = target.tls(&args.trust)?;
-    Ok(spec)
-}
-
-fn default_threads() -> u32 {
-    let cpus = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
-    THREADS.min(cpus)
+    if all.len() > 1 && !["http", "https"].contains(&first.scheme.name) {
+        return Err(Error::Input(format!(
+            "several URLs are for http and https, and these are of {}: give one of them",
+            first.scheme.name
+        )));
+    }
+    Ok(all)
 }
 
 /// Writes the JSON where it was requested, and the text to standard output unless the JSON goes there.
@@ -153,4 +115,38 @@ fn write_result(path: &Path, text: &str) -> Result<(), Error> {
     journal::write(path, text)?;
     note(&format!("written: {}", path.display()));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Vec<String>, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let all = urls("load", &words, Url::parse).map_err(|e| e.to_string())?;
+        Ok(all.into_iter().map(|url| url.path).collect())
+    }
+
+    #[test]
+    fn several_urls_are_of_one_server_of_http() {
+        assert_eq!(parsed(&["http://a/x", "a/y?z"]).unwrap(), ["/x", "/y?z"]);
+        for other in ["http://a:81/", "https://a/", "http://b/"] {
+            let error = parsed(&["http://a/", other]).unwrap_err();
+            assert!(error.contains("two servers") && error.contains(other), "{error}");
+        }
+        assert!(parsed(&["h2://a/x", "h2://a/y"]).unwrap_err().contains("http and https"));
+    }
+
+    #[test]
+    fn a_protocol_in_front_of_the_url_is_refused_with_the_command_that_is_right() {
+        for (words, right) in [
+            (&["http", "http://127.0.0.1:8080/x"][..], "linerate load http://127.0.0.1:8080/x"),
+            (&["h2", "https://localhost/"], "linerate load h2://localhost/"),
+            (&["tcp", "127.0.0.1:9000"], "linerate load tcp://127.0.0.1:9000"),
+            (&["http"], "linerate load http://127.0.0.1:8080"),
+        ] {
+            let error = parsed(words).unwrap_err();
+            assert!(error.ends_with(right), "{error}");
+        }
+    }
 }

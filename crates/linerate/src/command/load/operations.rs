@@ -1,7 +1,7 @@
 //! Loads whose operations are counted one by one: requests and round trips.
 
 use super::{LIVE, SECOND, failed, publish, show, write_result};
-use crate::cli::{ClientArgs, ResultArgs};
+use crate::cli::{LoadOptions, ResultArgs};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
@@ -9,6 +9,7 @@ use crate::report::Style;
 use crate::report::load::{self, LoadResult, Words};
 use crate::report::load_repeats as repeats;
 use crate::report::load_series;
+use crate::url::Scheme;
 use linerate_contract::{Done, Event, Sample, Spec};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -29,10 +30,15 @@ pub(super) struct Operations<'a> {
 }
 
 impl<'a> Operations<'a> {
-    pub(super) fn requests(args: &'a ClientArgs, target: &'a str, style: Style) -> Self {
-        let words = Words { operation: "request", payload: "bodies" };
-        let (warmup, repeat, csv) = (args.warmup, args.repeat, args.csv.as_deref());
-        Self { target, words, warmup, repeat, csv, result: &args.result, style }
+    pub(super) fn new(options: &'a LoadOptions, target: &'a str, scheme: &Scheme, style: Style) -> Self {
+        let words = match scheme {
+            _ if scheme.is_of_calls() => Words { operation: "call", payload: "messages" },
+            _ if scheme.is_of_requests() => Words { operation: "request", payload: "bodies" },
+            _ => Words { operation: "round trip", payload: "messages" },
+        };
+        let (warmup, repeat) = (options.volume.warmup, options.volume.repeat);
+        let (csv, result) = (options.result.csv.as_deref(), &options.result);
+        Self { target, words, warmup, repeat, csv, result, style }
     }
 
     /// Runs the client of `spec`, with a progress line, and prints the result.

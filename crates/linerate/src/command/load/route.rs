@@ -1,9 +1,10 @@
-//! Where the connections of `load http` go: to the host of the URL, to another one, to a Unix domain socket,
+//! Where the connections of a load go: to the host of the URL, to another one, to a Unix domain socket,
 //! or to a proxy.
 
-use super::target::{CONNECT_TIMEOUT, HTTP, Target};
+use crate::address::{self, CONNECT_TIMEOUT};
 use crate::cli::{RouteArgs, basic};
 use crate::error::Error;
+use crate::url::Url;
 use linerate_contract::{Request, Spec, Tunnel};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,15 +15,23 @@ use std::path::Path;
 ///
 /// # Errors
 /// An option with a wrong value, nothing that listens, or a proxy that refuses.
-pub(super) fn set(args: &RouteArgs, target: &Target, spec: &mut Spec) -> Result<(), Error> {
+pub(super) fn set(args: &RouteArgs, url: &Url, spec: &mut Spec) -> Result<(), Error> {
     if let Some(path) = &args.unix_socket {
         spec.unix = Some(unix(path)?);
     } else if let Some(proxy) = &args.proxy {
-        through(proxy, target, spec)?;
+        through(proxy, url, spec)?;
     } else {
-        spec.connect = Some(target.clone().at(args.connect_to.as_deref())?.resolve()?);
+        spec.connect = Some(address::to_connect(&at(url, args.connect_to.as_deref())?)?);
     }
     Ok(())
+}
+
+/// The URL with another place: `--connect-to HOST:PORT`.
+fn at(url: &Url, place: Option<&str>) -> Result<Url, Error> {
+    let Some(place) = place else { return Ok(url.clone()) };
+    let other = Url::parse(&format!("tcp://{place}"));
+    let other = other.map_err(|_| Error::Input(format!("--connect-to {place}: expected HOST:PORT")))?;
+    Ok(Url { host: other.host, port: other.port, ..url.clone() })
 }
 
 fn unix(path: &Path) -> Result<String, Error> {
@@ -35,26 +44,26 @@ fn unix(path: &Path) -> Result<String, Error> {
 }
 
 /// Requests with the whole URL to a proxy, or for TLS a tunnel through it.
-fn through(proxy: &str, target: &Target, spec: &mut Spec) -> Result<(), Error> {
-    let (credentials, url) = match proxy.split_once("://").and_then(|(scheme, rest)| {
+fn through(proxy: &str, url: &Url, spec: &mut Spec) -> Result<(), Error> {
+    let (credentials, place) = match proxy.split_once("://").and_then(|(scheme, rest)| {
         rest.rsplit_once('@').map(|(credentials, place)| (credentials, format!("{scheme}://{place}")))
     }) {
         Some((credentials, url)) => (Some(basic(credentials)), url),
         None => (None, proxy.to_owned()),
     };
-    let place = Target::parse(&url, &HTTP)
+    let place = Url::parse(&place)
         .ok()
-        .filter(|place| !place.secure)
+        .filter(|place| place.scheme.name == "http")
         .ok_or_else(|| Error::Input(format!("--proxy {proxy}: expected http://HOST:PORT")))?;
-    let address = place.resolve()?;
+    let address = address::to_connect(&place)?;
     spec.connect = Some(address);
-    if target.secure {
-        let tunnel = Tunnel { to: target.place(), authorization: credentials };
+    if url.scheme.has_tls() {
+        let tunnel = Tunnel { to: url.place(), authorization: credentials };
         open(address, &tunnel)?;
         spec.tunnel = Some(tunnel);
         return Ok(());
     }
-    let whole = |path: &mut String| *path = format!("http://{}{path}", target.authority);
+    let whole = |path: &mut String| *path = format!("http://{}{path}", url.authority());
     let known = |request: &mut Request| {
         let header = credentials.as_ref().map(|value| format!("Proxy-Authorization: {value}"));
         request.headers.extend(header);
@@ -88,4 +97,19 @@ fn open(address: SocketAddr, tunnel: &Tunnel) -> Result<(), Error> {
     Err(Error::NothingMeasured(format!(
         "the proxy at {address} opens no tunnel to {to}: it answers {line:?}{next}"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_place_to_connect_to_leaves_the_name_of_the_certificate_to_the_url() {
+        let url = Url::parse("https://shop.example/").unwrap();
+        assert_eq!(at(&url, Some("[::1]:8443")).unwrap().place(), "[::1]:8443");
+        for place in ["localhost", "localhost:x", "a:0"] {
+            let error = at(&url, Some(place)).unwrap_err().to_string();
+            assert!(error.contains("expected HOST:PORT"), "{error}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! `linerate load http --sweep`: latency against the rate.
+//! `linerate load --sweep`: latency against the rate.
 
 use super::operations::Operations;
 use super::write_result;

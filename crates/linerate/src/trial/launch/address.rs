@@ -61,7 +61,7 @@ impl Addresses {
             let address = hosts[placement::index_of(hosts, role)].address;
             SocketAddr::from((address.unwrap_or(Ipv4Addr::UNSPECIFIED), port))
         };
-        let port = placement::served(hosts).and_then(|host| Some(host.served_at()?.1));
+        let port = placement::served(hosts).and_then(|host| Some(host.served_at()?.port));
         let server = of(Role::Server, port.unwrap_or(PORT_OF_HOST));
         let relay = of(Role::Relay, RELAY_OF_HOST);
         let at_relay = relays.iter().any(|relay| relay.variant.reached_at == ReachedAt::Relay);
