@@ -80,6 +80,8 @@ pub(crate) struct Digits(i32);
 impl Digits {
     /// Those of values: whoever divides two of them gets the ratio to its three digits.
     pub(crate) const OF_VALUES: Self = Self(4);
+    /// Those of factors and of values without an interval: `3.14`.
+    pub(crate) const OF_FACTORS: Self = Self(3);
     const FEWEST: i32 = 3;
     const MOST: i32 = 4;
 

@@ -1,7 +1,7 @@
 //! The report in Markdown: the answer, the tables; the rest is folded. In each table cell is a number, and
 //! below it the percentage of the baseline.
 
-use super::comparison;
+use super::comparison::{self, Answer};
 use super::formats::Style;
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable};
 use super::model::{CellReport, PublishedReport, Report, SuiteReport, TableReport};
@@ -9,9 +9,12 @@ use std::fmt::Write;
 
 pub(super) fn render(report: &Report, _: Style) -> String {
     let mut text = String::new();
-    if let Some(line) = layout::first_line(report) {
+    if let Some(answer) = comparison::answer(report) {
+        answer_of_servers(&mut text, "# ", &answer);
+    } else if let Some(line) = layout::first_line(report) {
         let _ = writeln!(text, "# {}\n", escape(&line));
     }
+    lines(&mut text, &layout::warning(report).into_iter().collect::<Vec<_>>());
     if let Some(compared) = &report.comparison {
         lines(&mut text, &comparison::made(compared));
     }
@@ -45,6 +48,16 @@ pub(super) fn render(report: &Report, _: Style) -> String {
     });
     text.truncate(text.trim_end().len());
     text + "\n"
+}
+
+/// The answer of a comparison of servers; `mark` is before its headline.
+pub(super) fn answer_of_servers(text: &mut String, mark: &str, answer: &Answer) {
+    let headlines = answer.headlines.iter().map(|(line, _)| escape(line)).collect::<Vec<_>>();
+    let end = if mark.starts_with('*') { "**" } else { "" };
+    let _ = writeln!(text, "{mark}{}{end}\n", headlines.join("; "));
+    text_table(text, &answer.table);
+    let _ = writeln!(text, "\n{}\n", escape(&answer.facts));
+    lines(text, &answer.doubts);
 }
 
 /// Closed until a reader opens it.

@@ -23,7 +23,7 @@ fn half_a_millisecond_is_found_at_half_of_the_capacity() {
     // On a machine where others have half of the CPUs the time is over after a few units.
     if cell.units >= 12 {
         assert_eq!(cell.latency_verdict, Some(Verdict::Slower), "{}{}", out.stdout, out.stderr);
-        assert!(out.stdout.contains("v2 responds later than v1: p50 at 200/s +"), "{}", out.stdout);
+        assert!(out.stdout.contains("v2 responds later than v1 at 200/s: p50 +"), "{}", out.stdout);
     }
     let load = cell.load.as_ref().unwrap();
     assert_eq!((load.per_second, load.share), (200, None));

@@ -1,7 +1,7 @@
 //! Cell by cell: what changed, and why a cell has no verdict.
 
 use super::model::ComparedCell;
-use crate::model::{CellReport, SuiteReport};
+use crate::model::{CellReport, Comparison, SuiteReport};
 use linerate_analysis::judge::pairs::{Confirmation, FailedUnit, JudgedPair, Obstacle};
 use linerate_analysis::judge::rounded_unit;
 use linerate_analysis::stats::verdict::Verdict;
@@ -32,6 +32,7 @@ pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport]) -> ComparedCell {
         client_is_limit: pair.client_is_limit,
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
         bound_by: base.and_then(|cell| cell.bound_by),
+        denied_by: head.and_then(|cell| cell.vs_baseline.as_ref()).and_then(Comparison::denied_by),
         detail: detail(pair, [head, base]),
     }
 }

@@ -1,10 +1,11 @@
 //! A comparison as a comment in Markdown: the verdict first, the rest folded.
 
+use super::answer::answer;
 use super::latency;
 use super::made::{host, made, versions};
 use super::model::ComparisonReport;
 use crate::layout;
-use crate::markdown::{escape, grid_text, lines, text_table};
+use crate::markdown::{answer_of_servers, escape, grid_text, lines, text_table};
 use crate::model::{Report, TableCell};
 use linerate_analysis::stats::verdict::Verdict;
 use std::collections::BTreeSet;
@@ -15,7 +16,12 @@ const ROWS: usize = 12;
 const FOLDED_ROWS: usize = 16;
 
 pub fn comment(report: &Report, comparison: &ComparisonReport) -> String {
-    let mut text = format!("**{}**\n\n", escape(&comparison.sentence));
+    let mut text = String::new();
+    match answer(report) {
+        Some(answer) => answer_of_servers(&mut text, "**", &answer),
+        None => _ = writeln!(text, "**{}**\n", escape(&comparison.sentence)),
+    }
+    lines(&mut text, &layout::warning(report).into_iter().collect::<Vec<_>>());
     rows(&mut text, report, |cell| !is_quiet(cell), ROWS);
     text.push_str("<details><summary>All cells, how it was made, and how to repeat it</summary>\n\n");
     rows(&mut text, report, is_quiet, FOLDED_ROWS);

@@ -4,16 +4,9 @@ use super::made::{rough, signed, verdict};
 use super::model::{ComparedCell, ComparisonReport};
 use crate::layout::TextTable;
 use crate::numbers::{Digits, Ends, count, difference};
-use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad};
-use linerate_analysis::stats::verdict::Verdict;
+use linerate_analysis::judge::pairs::{Finding, OfferedLoad};
 use linerate_model::{DecidingPercentile, LatencyMargin};
 use std::collections::BTreeSet;
-
-/// Such as `+0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9)`.
-fn words(latency: &Finding) -> String {
-    let micros = latency.difference.map_or_else(String::new, |found| format!(", {}", difference(&found)));
-    signed(latency) + &micros
-}
 
 /// What to add to a sentence, such as `; v2 does not keep up: 30,700/s of the 37,171/s that are due, so its
 /// latencies are those of a queue that grows`. Empty where both builds keep up.
@@ -35,29 +28,12 @@ pub(super) fn overload(cell: &ComparedCell, comparison: &ComparisonReport) -> St
 }
 
 /// Such as `half of v1's capacity`, or `5,000/s`.
-fn load_words(load: &OfferedLoad, base: &str) -> String {
+pub(super) fn load_words(load: &OfferedLoad, base: &str) -> String {
     match load.share {
         Some(0.5) => format!("half of {base}'s capacity"),
         Some(share) => format!("{} % of {base}'s capacity", rough(share)),
         None => format!("{}/s", count(load.per_second)),
     }
-}
-
-/// Such as `p50 at half of v1's capacity +0.9 % (0.2 to 1.6), +0.5 µs (0.1 to 0.9); p90 +1.0 % (...), ...;
-/// p99 +12 % (-20 to 44), not decided`.
-pub(super) fn sentence(cell: &ComparedCell, base: &str) -> String {
-    let at = cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load_words(load, base)));
-    let is_shown = |latency: &&Finding| ![Measure::Mean, Measure::P999].contains(&latency.measure);
-    let each = cell.findings.latencies().filter(is_shown).enumerate().map(|(index, latency)| {
-        let at = if index == 0 { at.as_str() } else { "" };
-        let open = match latency.verdict {
-            Verdict::CannotTell if latency.measure != Measure::P50 => ", not decided",
-            _ => "",
-        };
-        let words = if index < 2 { words(latency) } else { signed(latency) };
-        format!("{}{at} {words}{open}", latency.measure.name())
-    });
-    each.collect::<Vec<_>>().join("; ")
 }
 
 /// The difference that matters in this cell: `1 %` or `5 us`.

@@ -45,11 +45,7 @@ pub(crate) fn signed(found: &Finding) -> String {
 }
 
 pub(super) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {
-    let text = |value: f64| {
-        let text = plain_percent(value, ci95);
-        // A rounded zero has no sign.
-        if value > 0.0 && text.parse() != Ok(0.0) { format!("+{text}") } else { text }
-    };
+    let text = |value: f64| signed_number(value, ci95);
     let percent = text(percent);
     match ci95 {
         None => format!("{percent} % (too few units)"),
@@ -63,6 +59,17 @@ pub(crate) fn rough(share: f64) -> String {
     let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as i32 } else { 0 };
     let scale = 10_f64.powi(digits);
     format!("{}", (percent * scale).round() / scale)
+}
+
+/// With the decimals that the interval justifies; a rounded zero has no sign.
+pub(super) fn signed_number(value: f64, ci95: Option<[f64; 2]>) -> String {
+    let text = plain_percent(value, ci95);
+    if value > 0.0 && text.parse() != Ok(0.0) { format!("+{text}") } else { text }
+}
+
+/// A share as `1.4 %`.
+pub(super) fn bound_words(share: f64) -> String {
+    format!("{} %", rough(share))
 }
 
 /// With the decimals that the interval justifies.
@@ -86,7 +93,7 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
     let units: u32 = comparison.cells.iter().map(|cell| cell.units).sum();
     let arms = match comparison.commands.is_empty() {
         true => vec![format!("base: {}; head: {}", arm(base), arm(head))],
-        false => super::commands::lines(comparison),
+        false => meanings(comparison),
     };
     let is_of_revisions = !comparison.commands.is_empty() && base.resolved.is_some();
     let revisions = is_of_revisions.then(|| format!("base: {}; head: {}", arm(base), arm(head)));
@@ -152,8 +159,15 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
         Some(format!("{}: {}", cell.id, cell.detail.as_deref()?.lines().collect::<Vec<_>>().join(" ")))
     });
     lines.extend(details);
-    lines.extend(comparison.notes.iter().cloned());
+    lines.extend(comparison.notes.iter().chain(&comparison.written).cloned());
     lines
+}
+
+/// The meaning of each name.
+fn meanings(comparison: &ComparisonReport) -> Vec<String> {
+    let roles = std::iter::once(" (baseline)").chain(std::iter::repeat(""));
+    let commands = comparison.commands.iter().zip(roles);
+    commands.map(|(one, role)| format!("{}{role}: {}", one.name, one.command)).collect()
 }
 
 /// What a subject wrote on stderr at its start, in one line for each of the first ones.

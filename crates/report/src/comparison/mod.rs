@@ -1,8 +1,8 @@
 //! Two builds of a system: the verdict on all cells, and how it was made. The cells are in the tables, a
 //! column for each build.
 
+mod answer;
 mod cells;
-mod commands;
 mod comment;
 mod history;
 mod latency;
@@ -11,6 +11,7 @@ mod model;
 mod sentence;
 mod stored;
 
+pub(super) use answer::{Answer, answer};
 pub use comment::comment;
 pub use history::{entries, history, newest_of};
 pub(super) use latency::{margins, table as latencies};
@@ -20,11 +21,10 @@ pub use model::*;
 pub use sentence::prospect;
 pub use stored::of_stored;
 
-use crate::model::{Disturbance, SuiteReport};
-use crate::words;
+use crate::model::SuiteReport;
 use linerate_analysis::judge::pairs::{Judgement, detectable};
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::Run;
+use linerate_model::{PlannedComparison, Run};
 
 /// The comparison of a run; `None` for a run that compares no builds. `seconds`: the time of all its units.
 pub(super) fn build(
@@ -32,7 +32,6 @@ pub(super) fn build(
     judgement: &Judgement,
     suites: &[SuiteReport],
     seconds: f64,
-    disturbance: Option<&Disturbance>,
 ) -> Option<ComparisonReport> {
     let plan = run.comparison.as_ref()?;
     let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cells::cell(pair, suites)).collect();
@@ -42,7 +41,7 @@ pub(super) fn build(
         kind: plan.kind,
         base: plan.base.clone(),
         head: plan.head.clone(),
-        commands: commands::named(plan),
+        commands: named(plan),
         conclusion: match cells.iter().all(|cell| cell.findings.main().is_none()) {
             true => Verdict::Missing,
             false => Verdict::of_all(cells.iter().map(|cell| cell.verdict)),
@@ -63,18 +62,20 @@ pub(super) fn build(
             is_void: judgement.is_void,
         }),
         cells,
-        notes: notes.chain(plan.remarks.clone()).chain(plan.written.iter().map(made::written)).collect(),
+        notes: notes.chain(plan.remarks.clone()).collect(),
+        written: plan.written.iter().map(made::written).collect(),
         history: Vec::new(),
     };
-    let verdict = match comparison.commands.is_empty() {
+    comparison.sentence = match comparison.commands.is_empty() {
         true => sentence::sentence(&comparison),
-        false => commands::sentence(&comparison),
-    };
-    comparison.sentence = match disturbance {
-        Some(found) => format!("{}: {verdict}", words::disturbance(found)),
-        None => verdict,
+        false => answer::sentence(&comparison),
     };
     Some(comparison)
+}
+
+fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
+    let commands = plan.commands.iter().flat_map(|planned| &planned.commands);
+    commands.map(|one| NamedCommand { name: one.name.clone(), command: one.command.clone() }).collect()
 }
 
 /// If all pairs are measured until the budget is used.

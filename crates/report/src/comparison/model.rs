@@ -2,7 +2,7 @@
 
 use crate::words::json;
 use linerate_analysis::judge::pairs::{Findings, OfferedLoad};
-use linerate_analysis::judge::{Disturbance, Quantity};
+use linerate_analysis::judge::{Disturbance, Quantity, SoloRatio};
 use linerate_analysis::stats::bound::Bottleneck;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::{ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm};
@@ -42,6 +42,9 @@ pub struct ComparisonReport {
     pub cells: Vec<ComparedCell>,
     /// What was left out, and other remarks.
     pub notes: Vec<String>,
+    /// What the subjects wrote on stderr at their start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<String>,
     /// Gates of the same cells with the same history, the oldest first, this one included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
@@ -104,6 +107,9 @@ pub struct ComparedCell {
     pub memory_mib: Option<[f64; 2]>,
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub bound_by: Option<Bottleneck>,
+    /// What trials alone say otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_by: Option<SoloRatio>,
     /// Why there is no verdict, or what failed.
     pub detail: Option<String>,
 }

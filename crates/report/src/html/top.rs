@@ -2,8 +2,8 @@
 
 use super::anchor;
 use super::picture::picture;
-use super::sentence;
-use crate::comparison::margins;
+use super::{sentence, text_table};
+use crate::comparison::{self, margins};
 use crate::layout;
 use crate::model::{Flag, Report, SuiteReport};
 use crate::numbers::{counted, seconds, shows_bias};
@@ -23,8 +23,14 @@ pub(super) fn top(report: &Report) -> Markup {
     let is_one = report.suites.len() == 1;
     html! {
         header {
-            @if let Some(compared) = &report.comparison { h1 { (compared.sentence) } } @else {
-                @if let Some(line) = layout::first_line(report) { p { strong.bad { (line) } } }
+            @if let Some(answer) = comparison::answer(report) {
+                @for (line, _) in &answer.headlines { h1 { (line) } }
+                (text_table("the answer", Some("answer"), &answer.table))
+                p { (answer.facts) }
+                @for doubt in &answer.doubts { p { (doubt) } }
+            } @else if let Some(compared) = &report.comparison { h1 { (compared.sentence) } }
+            @if let Some(line) = layout::warning(report) { p { strong.bad { (line) } } }
+            @if report.comparison.is_none() {
                 @if !is_one { h1 { "linerate: " (report.suites.len()) " suites" } }
                 div.answers.one[is_one] {
                     @for suite in &report.suites { (answer(suite, is_one)) }

@@ -6,10 +6,14 @@ use crate::words::{self, NOT_MEASURED, oddity, outcome_name};
 use linerate_model::{Host, PlannedHost};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is above all tables: the answer of a comparison, which begins with what disturbed it, or that alone.
+/// The answer of a comparison, which is above all tables.
 pub(crate) fn first_line(report: &Report) -> Option<String> {
-    let answer = report.comparison.as_ref().map(|compared| compared.sentence.clone());
-    answer.or_else(|| report.run.disturbance.as_ref().map(words::disturbance))
+    report.comparison.as_ref().map(|compared| compared.sentence.clone())
+}
+
+/// Others used the CPUs while the run was made.
+pub(crate) fn warning(report: &Report) -> Option<String> {
+    report.run.disturbance.as_ref().map(|found| format!("warning: {}", words::disturbance(found)))
 }
 
 /// Progress of the run, and oddities of its journal.

@@ -17,7 +17,7 @@ mod transport;
 
 pub(super) use answer::{GroupAnswer, Phrase, Sentence, answer, answers, further_metrics, place, unit};
 pub(super) use details::{Depth, details, facts_of};
-pub(super) use facts::{HOW_TO_READ, exceptions, first_line, host, hosts, progress, time, versions};
+pub(super) use facts::{HOW_TO_READ, exceptions, first_line, host, hosts, progress, time, versions, warning};
 pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, usual_rounds, with_cpu_mark};
 pub(super) use groups::{Alternative, Group, Part, groups, groups_by_what_is_known};
 pub(super) use named::named;

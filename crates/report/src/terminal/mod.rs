@@ -3,12 +3,13 @@
 
 mod compact;
 
-use super::comparison;
+use super::comparison::{self, Answer};
 use super::formats::Style;
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable};
 use super::model::{PublishedReport, Report, SuiteReport, TableReport};
 use comfy_table::{
-    Attribute, Cell, Color, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, presets,
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table,
+    TableStyle, presets,
 };
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::verdict::Verdict;
@@ -17,8 +18,17 @@ use std::fmt::Write;
 
 pub(super) fn render(report: &Report, style: Style) -> String {
     let mut text = String::new();
-    if let Some(line) = layout::first_line(report) {
-        let _ = writeln!(text, "{}\n", bold(&line, style));
+    if let Some(answer) = comparison::answer(report) {
+        text.push_str(&answer_of_servers(report, &answer, style));
+        if !style.long {
+            return text;
+        }
+    } else {
+        let line = layout::first_line(report).map(|line| bold(&line, style));
+        let lines: Vec<String> = line.into_iter().chain(layout::warning(report)).collect();
+        if !lines.is_empty() {
+            let _ = writeln!(text, "{}\n", lines.join("\n"));
+        }
     }
     for suite in &report.suites {
         suite_text(&mut text, suite, style);
@@ -41,6 +51,64 @@ pub(super) fn render(report: &Report, style: Style) -> String {
         let _ = writeln!(text, "every metric, interval and flag: linerate report DIR --long, or report.html");
     }
     text
+}
+
+/// The answer of a comparison of servers: at most 14 lines for two of them.
+fn answer_of_servers(report: &Report, answer: &Answer, style: Style) -> String {
+    let mut text = String::new();
+    for (headline, verdict) in &answer.headlines {
+        let line = wrapped(headline, width(style) - INDENT.len());
+        let lines: Vec<String> = line.lines().map(|line| format!("{INDENT}{line}")).collect();
+        let _ = writeln!(text, "{}", coloured(&bold(&lines.join("\n"), style), colour(*verdict), style));
+    }
+    let mut table = empty(style, presets::NOTHING);
+    table.set_header(answer.table.headers.iter().map(|name| header(name, style)));
+    for (row, verdict) in answer.table.rows.iter().zip(&answer.verdicts) {
+        let last = row.len().saturating_sub(1);
+        table.add_row(row.iter().enumerate().map(|(at, word)| {
+            let cell = Cell::new(word);
+            match verdict.and_then(colour).filter(|_| style.colour && at == last) {
+                Some(colour) => cell.fg(colour),
+                None => cell,
+            }
+        }));
+    }
+    let is_number = |column: usize| column > 0 && column < 4;
+    for (at, column) in table.column_iter_mut().enumerate() {
+        if is_number(at) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let _ = writeln!(text, "\n{}\n\n{INDENT}{}", indented(&table.trim_fmt()), answer.facts);
+    for doubt in answer.doubts.iter().chain(&layout::warning(report)) {
+        let _ = writeln!(text, "{}", indented(&wrapped(doubt, width(style) - INDENT.len())));
+    }
+    text
+}
+
+const INDENT: &str = "  ";
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("{INDENT}{line}").trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn colour(verdict: Verdict) -> Option<Color> {
+    match verdict {
+        Verdict::Faster => Some(Color::Green),
+        Verdict::Slower => Some(Color::Red),
+        Verdict::Failed | Verdict::Missing => Some(Color::Yellow),
+        _ => None,
+    }
+}
+
+fn coloured(text: &str, colour: Option<Color>, style: Style) -> String {
+    let code = match colour.filter(|_| style.colour) {
+        Some(Color::Green) => 32,
+        Some(Color::Red) => 31,
+        Some(_) => 33,
+        None => return text.to_owned(),
+    };
+    format!("\u{1b}[{code}m{text}\u{1b}[0m")
 }
 
 /// Lines of text and tables are this wide where the terminal has no width, or a larger one.
@@ -169,9 +237,7 @@ fn cell_text(cell: &GridCell, style: Style) -> Cell {
     let colour = match cell.verdict {
         _ if !cell.is_ok => Some(Color::Yellow),
         _ if cell.accuracy == Some(Accuracy::Wrong) => Some(Color::Red),
-        Some(Verdict::Faster) => Some(Color::Green),
-        Some(Verdict::Slower) => Some(Color::Red),
-        _ => None,
+        verdict => verdict.and_then(self::colour),
     };
     match colour.filter(|_| style.colour) {
         Some(colour) => text.fg(colour),

@@ -1,0 +1,344 @@
+//! The answer of a comparison of servers: a headline, a table of quantities, one line of facts, and warnings.
+
+use super::latency::margin;
+use super::latency::{load_words, overload};
+use super::made::{bound_words, plain_percent, signed_number};
+use super::model::{ComparedCell, ComparisonReport, NamedCommand};
+use crate::layout::TextTable;
+use crate::model::{Report, SoloRatio};
+use crate::numbers::{Digits, Ends, counted, difference, percent, seconds};
+use crate::words;
+use linerate_analysis::judge::pairs::{Finding, Measure};
+use linerate_analysis::stats::verdict::Verdict;
+
+/// From here on a ratio is told as a factor: "3.1 times as fast" is read faster than "210 % faster".
+const FACTOR: f64 = 2.0;
+/// An interval that excludes no smaller slowdown than this says nothing that a user would act on.
+const EXCLUDED: f64 = 0.1;
+
+/// What a reader sees first.
+pub(crate) struct Answer {
+    /// A sentence for each subject beside the baseline.
+    pub(crate) headlines: Vec<(String, Verdict)>,
+    pub(crate) table: TextTable,
+    /// The verdict of each row of the table, for its colour.
+    pub(crate) verdicts: Vec<Option<Verdict>>,
+    pub(crate) facts: String,
+    /// What trials alone say otherwise, and what the servers wrote.
+    pub(crate) doubts: Vec<String>,
+}
+
+/// The answer of a comparison of servers; `None` of one of builds, which has a table for each suite.
+pub(crate) fn answer(report: &Report) -> Option<Answer> {
+    let comparison = report.comparison.as_ref()?;
+    let base = comparison.commands.first()?;
+    let headlines = comparison.cells.iter().map(|cell| (headline(cell, base, comparison), cell.verdict));
+    let (table, verdicts) = match &comparison.cells[..] {
+        [one] => quantities(one, base, comparison),
+        several => ranking(several, base, comparison),
+    };
+    Some(Answer {
+        headlines: headlines.collect(),
+        table,
+        verdicts,
+        facts: facts(comparison),
+        doubts: doubts(comparison),
+    })
+}
+
+/// The headlines as one sentence, for JSON and the first line of a comment.
+pub(super) fn sentence(comparison: &ComparisonReport) -> String {
+    let Some(base) = comparison.commands.first() else { return String::new() };
+    let each = comparison.cells.iter().map(|cell| headline(cell, base, comparison));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// Such as "v2 is 7.8 % slower than v1; CPU per request +8.7 %".
+fn headline(cell: &ComparedCell, base: &NamedCommand, comparison: &ComparisonReport) -> String {
+    let (name, base) = (cell.id.as_str(), base.name.as_str());
+    let Some(main) = cell.findings.main() else {
+        let reason = cell.detail.as_deref().unwrap_or("no pair of runs succeeded");
+        return format!("{name} could not be compared with {base}: {reason}");
+    };
+    let cpu = cell.findings.cpu();
+    let changed = |finding: Option<&Finding>| {
+        finding.is_some_and(|found| matches!(found.verdict, Verdict::Slower | Verdict::Faster))
+    };
+    let first = match cell.verdict {
+        Verdict::Failed | Verdict::Missing => {
+            let reason = cell.detail.as_deref().unwrap_or("it failed");
+            return format!("{name} could not be compared with {base}: {reason}");
+        }
+        Verdict::Slower | Verdict::Faster => match cell.findings.0.iter().find(|f| f.verdict == cell.verdict)
+        {
+            Some(found) => difference_words(cell, found, name, base),
+            None => format!("{name} is {} than {base}", words::verdict_name(cell.verdict)),
+        },
+        Verdict::SmallDifference | Verdict::WithinMargin | Verdict::NotSlower => equal_words(cell, base),
+        Verdict::CannotTell => undecided_words(cell, main, base),
+    };
+    let is_about_cpu = cell.verdict == Verdict::Slower && !changed(Some(main));
+    let second = match cpu.filter(|_| changed(cpu) && !is_about_cpu) {
+        Some(cpu) if cell.findings.0.iter().find(|f| f.verdict == cell.verdict) != Some(cpu) => {
+            format!("; CPU per request {}", change_words(cpu))
+        }
+        _ => String::new(),
+    };
+    first + &second + &overload(cell, comparison)
+}
+
+/// A difference by one measure.
+fn difference_words(cell: &ComparedCell, found: &Finding, name: &str, base: &str) -> String {
+    let percent = || plain_percent(found.percent().abs(), found.percent_ci95());
+    let at = || cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load_words(load, base)));
+    let factor = Digits::OF_FACTORS.text(found.ratio.max(found.ratio.recip()), Ends::Unknown);
+    match (found.measure, found.ratio) {
+        (Measure::Rate, ratio) if ratio >= FACTOR => format!("{name} is {factor} times as fast as {base}"),
+        (Measure::Rate, ratio) if ratio <= 1.0 / FACTOR => {
+            format!("{base} is {factor} times as fast as {name}")
+        }
+        (Measure::Rate, ratio) => {
+            format!("{name} is {} % {} than {base}", percent(), if ratio < 1.0 { "slower" } else { "faster" })
+        }
+        (Measure::Cpu, ratio) if ratio >= FACTOR => {
+            format!("{name} needs {factor} times the CPU per request of {base}")
+        }
+        (Measure::Cpu, ratio) => {
+            format!(
+                "{name} needs {} % {} CPU per request than {base}",
+                percent(),
+                if ratio > 1.0 { "more" } else { "less" }
+            )
+        }
+        (latency, ratio) => {
+            let word = if ratio > 1.0 { "later" } else { "earlier" };
+            let micros =
+                found.difference.map_or_else(String::new, |found| format!(", {}", difference(&found)));
+            format!(
+                "{name} responds {word} than {base}{}: {} {}{micros}",
+                at(),
+                latency.name(),
+                change_words(found)
+            )
+        }
+    }
+}
+
+/// No difference that matters, and the slowdown that is excluded.
+fn equal_words(cell: &ComparedCell, base: &str) -> String {
+    let name = &cell.id;
+    let excluded = excluded(cell).map_or_else(String::new, |(what, share)| {
+        format!("; {what} above {} is excluded", bound_words(share))
+    });
+    format!("no difference between {name} and {base}{excluded}")
+}
+
+/// The interval contains no difference and one that matters.
+fn undecided_words(cell: &ComparedCell, main: &Finding, base: &str) -> String {
+    let name = &cell.id;
+    match (&cell.detail, excluded(cell).filter(|(_, share)| *share <= EXCLUDED)) {
+        (Some(reason), _) => format!("undecided whether {name} differs from {base}: {reason}"),
+        (None, Some((what, share))) => {
+            format!(
+                "no difference found between {name} and {base}; {what} above {} is excluded",
+                bound_words(share)
+            )
+        }
+        (None, None) if main.ci95.is_none() => {
+            format!(
+                "undecided whether {name} differs from {base}: {} too few",
+                pairs_of_runs(cell.units, true)
+            )
+        }
+        (None, None) => format!(
+            "undecided whether {name} differs from {base}: {} {}",
+            main.measure.name(),
+            super::made::signed(main)
+        ),
+    }
+}
+
+/// The smallest slowdown, or rise of CPU time, that the interval of the deciding measure excludes.
+fn excluded(cell: &ComparedCell) -> Option<(&'static str, f64)> {
+    let by_cpu = cell.findings.cpu().filter(|cpu| cell.cpu_first && cpu.ci95.is_some());
+    let by_rate = cell.findings.main().filter(|main| main.ci95.is_some())?;
+    let of = |found: &Finding| {
+        let [low, high] = found.ci95?;
+        Some(if found.measure == Measure::Rate { 1.0 - low } else { high - 1.0 })
+    };
+    let (what, found) = match by_cpu {
+        Some(cpu) if of(cpu) < of(by_rate) => ("a rise of CPU per request", cpu),
+        _ if by_rate.measure == Measure::Rate => ("a slowdown", by_rate),
+        _ => ("a rise of p50", by_rate),
+    };
+    of(found).map(|share| (what, share.max(0.0)))
+}
+
+/// `+8.7 %`, or `2.2x`.
+fn change_words(found: &Finding) -> String {
+    if found.ratio >= FACTOR {
+        return format!("{}x", Digits::OF_FACTORS.text(found.ratio, Ends::Unknown));
+    }
+    signed_number(found.percent(), found.percent_ci95()) + " %"
+}
+
+/// `(-9.0 to -6.2)`, or `(2.1x to 2.3x)`; empty with too few pairs of runs.
+fn interval_words(found: &Finding) -> String {
+    match found.ci95 {
+        None => "(too few)".to_owned(),
+        Some([low, high]) if found.ratio >= FACTOR => {
+            let [low, high] = [low, high].map(|end| Digits::OF_FACTORS.text(end, Ends::Unknown));
+            format!("({low}x to {high}x)")
+        }
+        Some(_) => {
+            let ends = found.percent_ci95();
+            let number = |end: f64| signed_number(end, ends);
+            ends.map_or_else(String::new, |[low, high]| format!("({} to {})", number(low), number(high)))
+        }
+    }
+}
+
+/// The verdict on one quantity.
+fn verdict_words(measure: Measure, verdict: Verdict, margin: &str) -> String {
+    let is_cpu = measure == Measure::Cpu;
+    match verdict {
+        Verdict::Slower if is_cpu => "more".to_owned(),
+        Verdict::Faster if is_cpu => "less".to_owned(),
+        Verdict::SmallDifference => format!("less than {margin}"),
+        Verdict::WithinMargin => "no difference".to_owned(),
+        Verdict::CannotTell => "undecided".to_owned(),
+        other => words::verdict_name(other).to_owned(),
+    }
+}
+
+/// A row for each quantity of two subjects.
+fn quantities(
+    cell: &ComparedCell,
+    base: &NamedCommand,
+    comparison: &ComparisonReport,
+) -> (TextTable, Vec<Option<Verdict>>) {
+    let shown = |found: &&Finding| ![Measure::Mean, Measure::P999].contains(&found.measure);
+    let row = |found: &Finding| {
+        let [one, two] = value_words(cell, found);
+        let words = verdict_words(found.measure, found.verdict, &margin(cell, comparison));
+        vec![label(cell, found, &base.name), one, two, change_words(found), interval_words(found), words]
+    };
+    let found: Vec<&Finding> = cell.findings.0.iter().filter(shown).collect();
+    let memory = cell.memory_mib.map(|values| {
+        let [one, two] = values.map(|mib| format!("{} MiB", Digits::OF_FACTORS.text(mib, Ends::Unknown)));
+        let more = ((values[1] - values[0]) * 10.0).round() / 10.0 + 0.0;
+        vec![
+            "memory".to_owned(),
+            one,
+            two,
+            if more == 0.0 { "0 MiB".to_owned() } else { format!("{more:+} MiB") },
+            String::new(),
+            String::new(),
+        ]
+    });
+    let verdicts = found.iter().map(|found| Some(found.verdict)).chain(memory.iter().map(|_| None)).collect();
+    let headers = ["", &base.name, &cell.id, "change", "95 %", ""];
+    let rows = found.into_iter().map(row).chain(memory);
+    (TextTable::new("", headers).with_rows(rows), verdicts)
+}
+
+/// A row for each of several subjects, the best first.
+fn ranking(
+    cells: &[ComparedCell],
+    base: &NamedCommand,
+    comparison: &ComparisonReport,
+) -> (TextTable, Vec<Option<Verdict>>) {
+    let of_base = cells.iter().find_map(|cell| Some((cell, cell.findings.main()?)));
+    let Some((first, main)) = of_base else { return (TextTable::new("", [""]), Vec::new()) };
+    let cpu_of = |cell: &ComparedCell, side: usize| {
+        cell.findings.cpu().map_or_else(String::new, |cpu| value_words(cell, cpu)[side].clone())
+    };
+    let mut rows: Vec<(f64, Vec<String>, Option<Verdict>)> = vec![(
+        1.0,
+        vec![
+            base.name.clone(),
+            value_words(first, main)[0].clone(),
+            "baseline".to_owned(),
+            String::new(),
+            cpu_of(first, 0),
+            String::new(),
+        ],
+        None,
+    )];
+    for cell in cells {
+        let Some(main) = cell.findings.main() else { continue };
+        let words = verdict_words(main.measure, cell.verdict, &margin(cell, comparison));
+        let row = vec![
+            cell.id.clone(),
+            value_words(cell, main)[1].clone(),
+            change_words(main),
+            interval_words(main),
+            cpu_of(cell, 1),
+            words,
+        ];
+        rows.push((main.performance(), row, Some(cell.verdict)));
+    }
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let rate = label(first, main, &base.name);
+    let cpu = first.findings.cpu().map_or_else(String::new, |cpu| label(first, cpu, &base.name));
+    let headers = ["", rate.as_str(), "change", "95 %", cpu.as_str(), ""];
+    let (rows, verdicts): (Vec<_>, Vec<_>) = rows.into_iter().map(|(_, row, verdict)| (row, verdict)).unzip();
+    (TextTable::new("", headers).with_rows(rows.into_iter()), verdicts)
+}
+
+/// The name of a quantity, with its unit.
+fn label(cell: &ComparedCell, found: &Finding, base: &str) -> String {
+    let unit = || cell.unit.map(|unit| words::unit(unit).replace("operations", "requests"));
+    let is_bulk = cell.unit.is_some_and(|unit| unit.metric.is_bulk());
+    match found.measure {
+        Measure::Rate => unit().unwrap_or_else(|| "rate".to_owned()),
+        Measure::Cpu if is_bulk => "CPU/MB".to_owned(),
+        Measure::Cpu => "CPU/request".to_owned(),
+        latency => {
+            let at = cell.load.as_ref().map(|load| load_words(load, base));
+            latency.name().to_owned() + &at.map_or_else(String::new, |load| format!(", {load}"))
+        }
+    }
+}
+
+/// The values of base and head.
+fn value_words(cell: &ComparedCell, found: &Finding) -> [String; 2] {
+    let Some(values) = found.values else { return Default::default() };
+    let unit_words = if found.measure == Measure::Rate { "" } else { " µs" };
+    let number = |value: f64| match found.measure {
+        Measure::Rate => words::value(cell.unit, value, Ends::Unknown),
+        _ => Digits::OF_FACTORS.text(value, Ends::Unknown),
+    };
+    values.map(|value| number(value) + unit_words)
+}
+
+fn pairs_of_runs(units: u32, are: bool) -> String {
+    let verb = if units == 1 { "is" } else { "are" };
+    counted(units, "pair") + " of runs" + &if are { format!(" {verb}") } else { String::new() }
+}
+
+/// Such as `9 pairs of runs, 12 s`; of a comparison without an answer also what its time can find.
+fn facts(comparison: &ComparisonReport) -> String {
+    let units: u32 = comparison.cells.iter().map(|cell| cell.units).sum();
+    let is_open = comparison.cells.iter().any(|cell| cell.verdict == Verdict::CannotTell);
+    let smallest = comparison.smallest_detectable.filter(|_| is_open).map_or_else(String::new, |smallest| {
+        let budget = seconds(comparison.budget_seconds);
+        format!("; {budget} can find a slowdown of about {}", bound_words(smallest))
+    });
+    format!("{}, {}{smallest}", pairs_of_runs(units, false), seconds(comparison.seconds))
+}
+
+/// What trials alone say otherwise, and what the servers wrote.
+fn doubts(comparison: &ComparisonReport) -> Vec<String> {
+    let denied = comparison.cells.iter().filter_map(|cell| Some((cell, cell.denied_by?)));
+    let denied = denied.map(|(cell, SoloRatio { ratio, ci95, n })| {
+        let main = cell.findings.main().map_or(1.0, Finding::performance);
+        format!(
+            "warning: alone, {} has {} of the baseline's performance (n={n}), and beside it {}",
+            cell.id,
+            percent(ratio, ci95),
+            percent(main, Ends::Unknown)
+        )
+    });
+    denied.chain(comparison.written.iter().cloned()).collect()
+}
