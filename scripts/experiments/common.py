@@ -1,14 +1,23 @@
-"""What the scripts that make tables share: a project with one suite, its run, and the estimates of scripts/recompute."""
+"""Shared by the experiments: arguments, projects with one suite, reports, tables, estimates of scripts/recompute."""
 
+import argparse
 import importlib.machinery
 import importlib.util
 import json
+import math
 import pathlib
 import subprocess
 import sys
 
 # No folder of compiled modules beside the scripts.
 sys.dont_write_bytecode = True
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def parser(about):
+    """A parser of arguments whose help is the documentation of a script."""
+    return argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def make(folder, name, suite):
@@ -50,9 +59,28 @@ def write(folder, rows):
     print(text, end="")
 
 
+def clopper_pearson(count, total):
+    """The 95 % interval of a share."""
+
+    def at_most(share, most):
+        return sum(math.comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(most + 1))
+
+    def root(is_low_enough):
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if is_low_enough(middle) else (low, middle)
+        return low
+
+    low = root(lambda share: 1 - at_most(share, count - 1) < 0.025) if count else 0.0
+    high = root(lambda share: at_most(share, count) > 0.025) if count < total else 1.0
+    return low, high
+
+
 def recompute():
     """The program that computes ratios from journals."""
-    path = str(pathlib.Path(__file__).parent / "recompute")
+    path = str(ROOT / "scripts" / "recompute")
+    sys.path.append(str(ROOT / "scripts"))
     loader = importlib.machinery.SourceFileLoader("recompute", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("recompute", loader))
     loader.exec_module(module)
