@@ -8,7 +8,6 @@
 //! | [`stats`] | functions of numbers: estimates, intervals, costs, bottlenecks |
 //! | [`summary`] | journal to cells and tables: values, which trials count, comparisons with baselines |
 //! | [`comparison`] | two builds or two stored runs: what changed, and what is still open |
-//! | [`repeat`] | several runs of the same pairs: does the interval of one contain what all found? |
 //! | [`stopping`] | when a run has measured enough |
 //! | [`parallel`] | the same work for many items, on all CPUs |
 
@@ -18,7 +17,6 @@ pub mod measurement;
 pub mod parallel;
 pub mod parameters;
 pub mod path;
-pub mod repeat;
 pub mod stats;
 pub mod stopping;
 pub mod summary;

@@ -107,7 +107,6 @@ pub enum Command {
     // Read.
     Report(ReportArgs),
     History(HistoryArgs),
-    Repeat(RepeatArgs),
     Site(SiteArgs),
     Merge(MergeArgs),
     List(ListArgs),
@@ -121,7 +120,6 @@ pub enum Command {
     Doctor,
     Systems(SystemsArgs),
     Selftest(SelftestArgs),
-    Calibrate(CalibrateArgs),
     Fleet(FleetArgs),
     New(NewArgs),
     Completions(CompletionsArgs),

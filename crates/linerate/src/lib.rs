@@ -33,7 +33,7 @@
 //! processes and other hosts in `crates/lab`.
 
 pub use linerate_analysis::{
-    axes, comparison, measurement, parallel, parameters, path, repeat, stats, stopping, summary,
+    axes, comparison, measurement, parallel, parameters, path, stats, stopping, summary,
 };
 pub use linerate_lab as lab;
 
