@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::measurement::{
     PlannedCell, PlannedComparison, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id,
 };
-use crate::stopping::{first_rounds, has_control};
+use crate::stopping::has_control;
 use crate::suite::{Form, Suite};
 use crate::system::Registry;
 use linerate_contract::Role;
@@ -217,9 +217,7 @@ pub fn order(run: &Run) -> Vec<Step> {
 pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let suite = &run.suites[index];
     let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));
-    // Runs of earlier versions with a budget planned a thousand rounds.
-    let rounds = if run.budget.is_some() { suite.rounds.min(first_rounds(run)) } else { suite.rounds };
-    let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=rounds).map(|r| (r, false)));
+    let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
     let mut steps = if run.comparison.is_some() { warm_units(suite, index) } else { Vec::new() };
     let mut last: Option<Vec<Slot>> = None;
     for (round, warmup) in rounds {

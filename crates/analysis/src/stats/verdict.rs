@@ -12,7 +12,7 @@ pub const FALSE_DISCOVERY: f64 = 0.05;
 
 /// What became of a comparison, a reading of it, a cell that has two builds, or all these cells together.
 ///
-/// Lines of gates by earlier versions have other words.
+/// The aliases are the words of published gates (results/2026-11-23-xeon-2cpu-gates.jsonl).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Verdict {
@@ -35,7 +35,7 @@ pub enum Verdict {
     #[serde(rename = "failed")]
     Failed,
     /// There is no ratio: a system is not here, or does not support the cell; of all cells: there is none.
-    #[serde(rename = "missing", alias = "nothing")]
+    #[serde(rename = "missing")]
     Missing,
 }
 
