@@ -328,20 +328,20 @@ static void rounds() {
 static int status_of(const std::string& text) {
     std::string name = "test";
     char* argv[] = {&name[0], const_cast<char*>(text.c_str())};
-    return start(2, argv, {"test", "0", {{"client", "none", "timers", [](const Spec&) {}}}, {"own-option"}});
+    return start(2, argv, {"test", "0", {{"client", "none", "dispatch", [](const Spec&) {}}}, {"own-option"}});
 }
 
 static void specs() {
     auto with = [](const std::string& more) {
-        return R"({"contract":3,"role":"client","layer":"none","workload":"timers")" + more + "}";
+        return R"({"contract":3,"role":"client","layer":"none","workload":"dispatch")" + more + "}";
     };
     check(status_of(with("")) == 0, "a good spec");
     check(status_of(with(R"(,"options":{"transfers":"3","own-option":"1","search":"x"})")) == 0, "known options");
     check(status_of(with(R"(,"options":{"transfer":"3"})")) == 2, "an unknown option is refused");
     check(status_of(with(R"(,"conections":3)")) == 2, "an unknown field is refused");
     check(status_of(with(R"(,"rate":3)")) == 127, "no open loop");
-    check(status_of(R"({"contract":1,"role":"client","layer":"none","workload":"timers"})") == 2, "another contract");
-    check(status_of(R"({"contract":3,"role":"client","layer":"tcp","workload":"timers"})") == 127, "another layer");
+    check(status_of(R"({"contract":1,"role":"client","layer":"none","workload":"dispatch"})") == 2, "another contract");
+    check(status_of(R"({"contract":3,"role":"client","layer":"tcp","workload":"dispatch"})") == 127, "another layer");
     try {
         detail::need_known("options.", "transfer", detail::option_names);
         check(false, "need_known throws");

@@ -49,7 +49,7 @@ func (t *Tally) Ended(count, now uint64) {
 	t.end = now
 }
 
-// RecordLatency records the time of an operation or a transfer, or how late a timer fired.
+// RecordLatency records the time of an operation or a transfer.
 func (t *Tally) RecordLatency(nanos uint64) {
 	if t.latency == nil {
 		t.latency = &Histogram{}

@@ -41,14 +41,13 @@ using system_error = boost::system::system_error;
 using tcp = net::ip::tcp;
 using udp = net::ip::udp;
 
-// The executor of sockets and timers: Asio's default, or with LINERATE_CONCRETE the one of an io_context.
+// The executor of sockets: Asio's default, or with LINERATE_CONCRETE the one of an io_context.
 #ifdef LINERATE_CONCRETE
 using Executor = net::io_context::executor_type;
 #else
 using Executor = net::any_io_executor;
 #endif
 using TcpSocket = net::basic_stream_socket<tcp, Executor>;
-using SteadyTimer = net::steady_timer::rebind_executor<Executor>::other;
 
 // The event loops of a program: an io_context that all threads run, as in Asio's example HTTP server 3; or with
 // LINERATE_POOL one for each thread, as in HTTP server 2.

@@ -1,6 +1,6 @@
 /* crr: on each slot connect, send, receive as many bytes as the first response had, wait for the server's end, close,
  * repeat. The end that closes first keeps the port in TIME_WAIT and pays for it; with load generators that is the server.
- * A socket that is closed at both ends is reset and connected again (docs/decisions/0012-socket-reuse.md). */
+ * A socket that is closed at both ends is reset and connected again (docs/decisions/engine.md). */
 #define _GNU_SOURCE
 #include "bare.h"
 

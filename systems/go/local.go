@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"linerate.dev/sdk"
 )
@@ -130,26 +129,4 @@ func together(count uint64, work func(index uint64)) {
 		}(i)
 	}
 	group.Wait()
-}
-
-// timers runs a goroutine for each outstanding timer. Of every two timers the first fires and is awaited, the second is stopped.
-func timers(spec *sdk.Spec) (*sdk.Done, error) {
-	if spec.Operations == 0 {
-		return nil, sdk.BadSpec(`"operations" must be above 0`)
-	}
-	t := &task{spec: spec}
-	window := t.openWindow()
-	tallies := t.each(func(i int, tally *sdk.Tally) {
-		for n := uint64(0); n < t.share(i) && !window.IsOver(sdk.Now()); n++ {
-			if n%2 == 1 {
-				time.NewTimer(time.Hour).Stop()
-				tally.Ended(1, sdk.Now())
-			} else {
-				due := sdk.Now() + uint64(time.Millisecond)
-				<-time.NewTimer(time.Millisecond).C
-				tally.Succeed(due, sdk.Now(), 0)
-			}
-		}
-	})
-	return window.Close(tallies), nil
 }

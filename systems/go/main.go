@@ -18,7 +18,7 @@ func main() {
 		Version:   version(),
 		Roles:     []string{"client", "server"},
 		Layers:    []string{"http", "none", "tcp", "tls", "udp", "websocket", "wss"},
-		Workloads: []string{"crr", "dispatch", "fanout", "rr", "stream", "timers"},
+		Workloads: []string{"crr", "dispatch", "fanout", "rr", "stream"},
 		Options:   []string{"server", "websocket-buffer"},
 		Ends:      []string{"one-loop"},
 		Run:       run,
@@ -52,7 +52,6 @@ var tasks = map[string]func(*sdk.Spec) (*sdk.Done, error){
 	"client/wss/stream":       stream,
 	"client/udp/stream":       streamDatagrams,
 	"client/none/dispatch":    dispatch,
-	"client/none/timers":      timers,
 }
 
 // Clients that are client and server in one process.

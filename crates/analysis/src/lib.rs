@@ -5,14 +5,12 @@
 //! |---|---|
 //! | [`stats`] | functions of numbers: estimates, intervals, costs, bottlenecks |
 //! | [`judge`] | journal to findings: values of cells, comparisons with baselines, verdicts |
-//! | [`repeat`] | several runs of the same pairs: does the interval of one contain what all found? |
 //! | [`selftest`] | measurements beside a ground truth: within their bounds or not |
 //! | [`stopping`] | when a run has measured enough |
 //! | [`parallel`] | the same work for many items, on all CPUs |
 
 pub mod judge;
 pub mod parallel;
-pub mod repeat;
 pub mod selftest;
 pub mod stats;
 pub mod stopping;

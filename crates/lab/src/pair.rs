@@ -10,7 +10,7 @@ pub type Pair<'l> = [&'l mut (dyn Lab + 'static); 2];
 
 /// The time slice of processes that run side by side: with the kernel's 3 ms, a side that needs
 /// little CPU waits for the slices of the other. Sides that take turns keep the kernel's, since with short
-/// slices a relay and a server on one CPU switch more often than alone (docs/decisions/0018-turns.md).
+/// slices a relay and a server on one CPU switch more often than alone (docs/decisions/pairs.md).
 pub const SLICE: Nanos = Nanos(100_000);
 
 /// The side that starts second waits this long, so that the order is the drawn one.

@@ -104,7 +104,6 @@ pub enum Command {
     // Read.
     Report(ReportArgs),
     History(HistoryArgs),
-    Repeat(RepeatArgs),
     Site(SiteArgs),
     Merge(MergeArgs),
     List(ListArgs),
@@ -118,7 +117,6 @@ pub enum Command {
     Doctor,
     Systems(SystemsArgs),
     Selftest(SelftestArgs),
-    Calibrate(CalibrateArgs),
     Fleet(FleetArgs),
     New(NewArgs),
     Completions(CompletionsArgs),

@@ -32,7 +32,7 @@
 //! The nouns of a run are in `crates/model`, statistics and comparisons in `crates/analysis`, text in
 //! `crates/report`; namespaces, links, processes and other hosts in `crates/lab`.
 
-pub use linerate_analysis::{judge, parallel, repeat, stats, stopping};
+pub use linerate_analysis::{judge, parallel, stats, stopping};
 pub use linerate_lab as lab;
 pub use linerate_model as measurement;
 pub use linerate_model::{axes, parameters, path, url};

@@ -31,8 +31,6 @@ fn main() -> ExitCode {
         Command::Compare(args) => command::compare(&args, cli.lab_script.as_deref(), terminal),
         Command::Gate(args) => return command::gate(&args, cli.lab_script.as_deref(), terminal),
         Command::History(args) => command::history(&args, terminal),
-        Command::Repeat(args) => command::repeat(&args, terminal),
-        Command::Calibrate(args) => command::calibrate(&args, terminal),
         Command::Doctor => command::doctor(),
         Command::New(args) => command::new(&args),
         Command::Completions(args) => command::completions(&args),

@@ -10,10 +10,8 @@ pub(crate) use builds::origin;
 pub use further::further;
 
 use crate::error::Error;
-use crate::measurement::{
-    PlannedCell, PlannedComparison, PlannedPair, PlannedProbe, PlannedSuite, Run, probe_id,
-};
-use crate::stopping::{first_rounds, has_control};
+use crate::measurement::{PlannedComparison, PlannedPair, PlannedSuite, Run, probe_id};
+use crate::stopping::has_control;
 use crate::suite::{Form, Suite};
 use crate::system::Registry;
 use linerate_contract::Role;
@@ -50,18 +48,18 @@ fn solo_rounds(run: &Run) -> u32 {
 }
 
 /// Whether a run has this trial or unit in a round.
-fn is_due_in(round: u32, slot: &Slot, run: &Run, suite: &PlannedSuite) -> bool {
+fn is_due_in(round: u32, step: &Step, run: &Run, suite: &PlannedSuite) -> bool {
     // A pair that is compared by solo trials needs those of both cells.
     let is_in_duets_alone = || {
-        let id = &suite.cells[slot.cell].id;
+        let id = &suite.cells[step.cell].id;
         let is_present = |pair: &&PlannedPair| pair.cells.iter().all(|cell| index_of(suite, cell).is_some());
         let mut pairs =
             suite.pairs.iter().filter(|pair| pair.cells.contains(id)).filter(is_present).peekable();
         pairs.peek().is_some() && pairs.all(|pair| pair.no_duet.is_none())
     };
-    match (&run.comparison, slot.against) {
+    match (&run.comparison, step.against) {
         (Some(_), None) => round <= solo_rounds(run),
-        (Some(_), Some(other)) if other == slot.cell => has_control(round),
+        (Some(_), Some(other)) if other == step.cell => has_control(round),
         (None, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_duets_alone()),
         (_, Some(_)) => true,
     }
@@ -217,40 +215,36 @@ pub fn order(run: &Run) -> Vec<Step> {
 pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let suite = &run.suites[index];
     let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));
-    // Runs of earlier versions with a budget planned a thousand rounds.
-    let rounds = if run.budget.is_some() { suite.rounds.min(first_rounds(run)) } else { suite.rounds };
-    let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=rounds).map(|r| (r, false)));
+    let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
     let mut steps = if run.comparison.is_some() { warm_units(suite, index) } else { Vec::new() };
-    let mut last: Option<Vec<Slot>> = None;
+    let mut last: Option<Vec<Step>> = None;
     for (round, warmup) in rounds {
-        let cells = match last.take() {
-            Some(mut cells) => {
-                cells.reverse();
-                cells
+        let all = match last.take() {
+            Some(mut all) => {
+                all.reverse();
+                all
             }
             None => {
-                let mut cells = runnable(suite);
-                cells.extend(duets(suite));
-                cells.extend(probes(suite));
-                cells.shuffle(&mut random);
-                last = Some(cells.clone());
-                cells
+                let mut all: Vec<Step> = alone(suite, index).chain(duets(suite, index)).collect();
+                all.shuffle(&mut random);
+                last = Some(all.clone());
+                all
             }
         };
         let units = units_in(run, suite);
         let before = (round - 1) * units;
-        let is_due = |slot: &Slot| match warmup {
-            true => slot.against.is_none(),
-            false => slot.repeat <= units && is_due_in(round, slot, run, suite),
+        let is_due = |step: &Step| match warmup {
+            true => step.against.is_none(),
+            false => step.unit <= units && is_due_in(round, step, run, suite),
         };
-        let mut slots: Vec<Slot> = cells.into_iter().filter(is_due).collect();
+        let mut due: Vec<Step> = all.into_iter().filter(is_due).collect();
         if steps.iter().all(|step| step.warmup && step.against.is_some()) {
             // Each cell has been alone before its pairs are measured: that decides how these share the CPUs.
-            slots.sort_by_key(|slot| slot.against.is_some());
+            due.sort_by_key(|step| step.against.is_some());
         }
-        steps.extend(slots.into_iter().map(|slot| {
-            let unit = if slot.against.is_some() { before + slot.repeat } else { round };
-            slot.step(index, round, unit, warmup)
+        steps.extend(due.into_iter().map(|step| {
+            let unit = if step.against.is_some() { before + step.unit } else { round };
+            Step { round, unit, warmup, ..step }
         }));
     }
     steps
@@ -259,60 +253,37 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
 /// A unit of each pair of a comparison: it decides how the pair shares the CPUs. A control has the sharing of
 /// its baseline's pairs.
 fn warm_units(suite: &PlannedSuite, index: usize) -> Vec<Step> {
-    let slots = duets(suite).into_iter().filter(|slot| slot.repeat == 1 && slot.against != Some(slot.cell));
-    slots.map(|slot| slot.step(index, 1, 1, true)).collect()
+    let first = duets(suite, index).filter(|step| step.unit == 1 && step.against != Some(step.cell));
+    first.map(|step| Step { warmup: true, ..step }).collect()
 }
 
-/// A trial or duet of each round.
-#[derive(Clone)]
-struct Slot {
-    cell: usize,
-    against: Option<usize>,
-    probe: Option<Role>,
-    id: String,
-    /// Counts the units of a pair or probe in the round, from 1.
-    repeat: u32,
-}
-
-impl Slot {
-    fn step(self, suite: usize, round: u32, unit: u32, warmup: bool) -> Step {
-        let Self { cell, against, probe, id, .. } = self;
-        Step { suite, cell, against, probe, id, round, unit, warmup }
-    }
-}
-
-/// Cells that can be tried.
-fn runnable(suite: &PlannedSuite) -> Vec<Slot> {
+/// The first solo trial of each cell that can be tried.
+fn alone(suite: &PlannedSuite, index: usize) -> impl Iterator<Item = Step> {
     let present = suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none());
-    let slot = |(cell, planned): (usize, &PlannedCell)| Slot {
+    present.map(move |(cell, planned)| Step {
+        suite: index,
         cell,
         against: None,
         probe: None,
         id: planned.id.clone(),
-        repeat: 1,
-    };
-    present.map(slot).collect()
+        round: 1,
+        unit: 1,
+        warmup: false,
+    })
 }
 
-/// Pairs that can be measured in duet, each with all units of a round.
-fn duets(suite: &PlannedSuite) -> Vec<Slot> {
+/// The units of the first round: of each pair that can be measured in duet, and of each probe.
+fn duets(suite: &PlannedSuite, index: usize) -> impl Iterator<Item = Step> {
     let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
-    let duet = |pair: &PlannedPair, repeat: u32| {
-        let [cell, other] = [index_of(suite, &pair.cells[0])?, index_of(suite, &pair.cells[1])?];
-        Some(Slot { cell, against: Some(other), probe: None, id: pair.id(), repeat })
-    };
-    pairs.flat_map(|pair| (1..=UNITS_PER_ROUND).filter_map(move |repeat| duet(pair, repeat))).collect()
-}
-
-/// Probes, each with all units of a round.
-fn probes(suite: &PlannedSuite) -> Vec<Slot> {
-    let possible = suite.probes.iter().filter(|probe| probe.no_probe.is_none());
-    let unit = |probe: &PlannedProbe, repeat: u32| {
-        let cell = index_of(suite, &probe.cell)?;
-        let id = probe_id(&probe.cell, probe.role);
-        Some(Slot { cell, against: Some(cell), probe: Some(probe.role), id, repeat })
-    };
-    possible.flat_map(|probe| (1..=UNITS_PER_ROUND).filter_map(move |repeat| unit(probe, repeat))).collect()
+    let pairs = pairs.map(|pair| (&pair.cells[0], &pair.cells[1], None, pair.id()));
+    let probes = suite.probes.iter().filter(|probe| probe.no_probe.is_none());
+    let probes =
+        probes.map(|probe| (&probe.cell, &probe.cell, Some(probe.role), probe_id(&probe.cell, probe.role)));
+    let of_both = pairs.chain(probes).filter_map(move |(cell, other, probe, id)| {
+        let (cell, against) = (index_of(suite, cell)?, Some(index_of(suite, other)?));
+        Some(Step { suite: index, cell, against, probe, id, round: 1, unit: 1, warmup: false })
+    });
+    of_both.flat_map(|step| (1..=UNITS_PER_ROUND).map(move |unit| Step { unit, ..step.clone() }))
 }
 
 /// The place of a cell that can be tried.

@@ -139,6 +139,26 @@ fn printed(script: &str, options: &[&str], folder: &Path) -> (Option<i32>, Strin
 }
 
 #[test]
+fn experiments_count_how_often_runs_agree_and_how_often_equal_cells_differ() {
+    let folders = ["repeat-1", "repeat-2"].map(Folder::new);
+    for (folder, seed) in folders.iter().zip(["7", "8"]) {
+        linerate("good", &["run", "mini", "--seed", seed, "--out", folder.str()]);
+    }
+    let [one, two] = &folders;
+    let json = one.path().join("pairs.json").display().to_string();
+    let (status, text) = printed("experiments/repeat", &["--json", &json, one.str()], two.path());
+    let pair = "| mini:fast/pipe, fast/none | in turns | ";
+    assert!(status == Some(0) && text.contains(pair) && text.contains("| 2 of 2 |"), "{text}");
+    let pairs: Value = serde_json::from_str(&one.read("pairs.json")).unwrap();
+    assert_eq!((&pairs[0]["cell"], &pairs[0]["rate"]["runs"]), (&json!("fast/pipe"), &json!(2)));
+    let (status, text) = printed("experiments/repeat", &[], two.path());
+    assert_eq!(status, Some(2), "{text}");
+    let (status, text) = printed("experiments/calibrate", &[one.str()], two.path());
+    let alarms = "| nothing | 6 units | 4 | 0 | 0 | 4 | 0.0% (0.0% to 60.2%) |";
+    assert!(status == Some(0) && text.contains(alarms), "{text}");
+}
+
+#[test]
 fn a_ratio_that_is_not_that_of_the_journal_is_found() {
     let folder = complete("good", &["mini"]);
     let (status, text) = recomputed(folder.path(), "5");

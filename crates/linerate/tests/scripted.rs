@@ -104,25 +104,6 @@ fn a_report_needs_no_second_run() {
 }
 
 #[test]
-fn runs_that_are_repeated_are_compared_pair_by_pair() {
-    let folders = ["repeat-1", "repeat-2"].map(Folder::new);
-    for (folder, seed) in folders.iter().zip(["7", "8"]) {
-        linerate("good", &["run", "mini", "--seed", seed, "--out", folder.str()]);
-    }
-    let json = folders[0].path().join("pairs.json").display().to_string();
-    let [one, two] = folders.each_ref().map(Folder::str);
-    let out = linerate("good", &["repeat", one, two, "--json", &json]);
-    assert_eq!(out.status, 0, "{}", out.stderr);
-    for part in ["mini:fast/pipe", "in turns", "2 of 2", "rate: intervals with the mean", "all"] {
-        assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
-    }
-    let pairs: serde_json::Value = serde_json::from_str(&folders[0].read("pairs.json")).unwrap();
-    assert_eq!((&pairs[0]["cell"], &pairs[0]["rate"]["runs"]), (&"fast/pipe".into(), &2.into()));
-    let one_run = linerate("good", &["repeat", one]);
-    assert_eq!(one_run.status, 2, "{}", one_run.stderr);
-}
-
-#[test]
 fn the_plan_shows_the_order_that_the_run_takes() {
     let plan = linerate("good", &["plan", "mini", "--seed", "7"]);
     assert_eq!(plan.status, 0, "{}", plan.stderr);

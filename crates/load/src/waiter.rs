@@ -193,7 +193,7 @@ impl Waiter {
     /// Returns pending events. If there are none, sleeps for `options.coalesce_us` and returns the events of
     /// that time, or else the first ones until `deadline`. Like interrupt coalescing of network cards
     /// (ethtool(8), `--coalesce`): an event is seen later by up to that time, and several events cost one
-    /// wake-up (docs/decisions, 0014).
+    /// wake-up (docs/decisions/engine.md).
     #[inline]
     pub fn coalesced_until(
         &self,

@@ -197,16 +197,12 @@ pub struct Expectation {
 }
 
 /// How long a server takes until its rate and its CPU time are steady, measured once and used in all units.
-///
-/// Runs of earlier versions have a number of operations in place of a time, which is then zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warmup {
     /// Under load, beside the other side of its pair.
-    #[serde(default)]
     pub time: Nanos,
     /// False: the rate still changed at the end of the longest warm-up.
     pub is_steady: bool,
     /// The mean time of a response after it.
-    #[serde(default)]
     pub response: Nanos,
 }

@@ -67,14 +67,14 @@ pub enum LatencyMargin {
 }
 
 impl Default for LatencyMargin {
-    /// With 1 % most equal builds stay open: in the experiment of decision 0041 a minute of machine time left
-    /// half-widths of 0.7 % at p50 and 1.7 % at p90.
+    /// With 1 % most equal builds stay open: in an experiment (docs/evidence/latency.md) a minute of machine
+    /// time left half-widths of 0.7 % at p50 and 1.7 % at p90.
     fn default() -> Self {
         Self::Share(0.05)
     }
 }
 
-/// A comparison of open loops is open while p50 is, or p50 or p90 (docs/decisions/0058-p50-decides.md).
+/// A comparison of open loops is open while p50 is, or p50 or p90 (docs/decisions/latency.md).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -99,7 +99,7 @@ pub const RUN_SCHEMA: &str = "linerate.run/2";
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Host {
-    /// The machine's name in reports of several hosts; empty in runs of earlier versions.
+    /// The machine's name in reports of several hosts; a scripted lab may have none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     pub kernel: String,

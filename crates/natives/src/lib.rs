@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`relay`] | relay | TCP forwarding by `splice(2)` |
 //! | [`limit`] | client, server | limit rows: the same work with the part under test left out |
-//! | [`dispatch`], [`timers`] | client | loops without sockets: handlers are posted and run, timers fire |
+//! | [`dispatch`] | client | loops without sockets: handlers are posted and run |
 //! | [`http_faults`], [`udp_faults`] | server | fault injectors with a known ground truth |
 //! | [`tun_bridge`] | server | two TUN devices joined, for the kernel's rows beside stacks in a process |
 //!
@@ -15,7 +15,6 @@ pub mod dispatch;
 pub mod http_faults;
 pub mod limit;
 pub mod relay;
-pub mod timers;
 pub mod tun_bridge;
 pub mod udp_faults;
 
@@ -47,11 +46,10 @@ pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     }
     match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
         (Role::Relay, ..) => relay::run(spec).map(|()| None),
-        (Role::Client, "none", "dispatch" | "timers") if spec.rate.is_some() => {
+        (Role::Client, "none", "dispatch") if spec.rate.is_some() => {
             Err(Refusal::Unsupported(format!("\"rate\" with workload {:?}", spec.workload)))
         }
         (Role::Client, "none", "dispatch") => dispatch::run(spec).map(Some),
-        (Role::Client, "none", "timers") => timers::run(spec).map(Some),
         (Role::Server, "http", _) if http_faults::is_requested(spec) => http_faults::run(spec).map(|()| None),
         (Role::Server, "udp", "stream") if udp_faults::is_requested(spec) => {
             udp_faults::run(spec).map(|()| None)
@@ -70,7 +68,7 @@ pub fn describe() -> Describe {
     let mut described = linerate_load::describe();
     described.roles = vec![Role::Client, Role::Relay, Role::Server];
     described.layers.push("none".into());
-    described.workloads.extend(["dispatch", "relay", "timers"].map(String::from));
+    described.workloads.extend(["dispatch", "relay"].map(String::from));
     described.layers.sort();
     described.workloads.sort();
     described

@@ -9,7 +9,6 @@ void drive_tcp(const linerate::Spec&);
 void serve_datagrams(const linerate::Spec&); // UDP, where the system has it
 void drive_datagrams(const linerate::Spec&);
 void dispatch(const linerate::Spec&); // only where handlers can be posted to a queue
-void timers(const linerate::Spec&);
 void loop_tcp(const linerate::Spec&); // client and server in one loop
 void loop_http(const linerate::Spec&);
 
@@ -20,7 +19,6 @@ inline Abilities event_loop() {
     Abilities all = {
         {"server", "http", "rr", serve_http},
         {"server", "http", "crr", serve_http},
-        {"client", "none", "timers", timers},
     };
     for (auto workload : {"rr", "crr", "fanout", "stream"}) {
         all.push_back({"server", "tcp", workload, serve_tcp});

@@ -1,23 +1,17 @@
-//! `dispatch` and `timers`: the runtime without a network. A posted handler is a spawned task, the only entry
-//! of tokio's queue.
+//! `dispatch`: the runtime without a network. A posted handler is a spawned task, the only entry of tokio's
+//! queue.
 
 use linerate_contract::program::Refusal;
-use linerate_contract::tally::Tally;
-use linerate_contract::{Done, ErrorKind, Nanos, Recorder, Shape, Spec, Window, clock};
+use linerate_contract::{Done, ErrorKind, Nanos, Shape, Spec, clock};
 use linerate_sdk::server::runtime;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
 
 /// From the contract: handlers posted before each run of `interleaved`, and the part of the warm-up pass.
 const INTERLEAVE: u64 = 100;
 const WARM_UP: u64 = 10;
-/// From the contract: due times.
-const SOON: Duration = Duration::from_millis(1);
-const FAR: Duration = Duration::from_secs(3600);
 
 pub fn dispatch(spec: &Spec) -> Result<Done, Refusal> {
     let shape = spec.shape()?;
@@ -104,54 +98,6 @@ impl Counter {
             self.reached.notify_one();
         }
     }
-}
-
-pub fn timers(spec: &Spec) -> Result<Done, Refusal> {
-    let operations = operations(spec)?;
-    let slots = u64::from(spec.connections).min(operations);
-    runtime(spec)?.block_on(async move {
-        let (window, mut set) = (Arc::new(Window::open(spec)), JoinSet::new());
-        for index in 0..slots {
-            let share = operations / slots + u64::from(index < operations % slots);
-            set.spawn(slot(share, window.clone()));
-        }
-        let (mut latency, mut sum) = (Recorder::default(), Tally::default());
-        while let Some(outcome) = set.join_next().await {
-            let (late, tally) = outcome.expect("a panic aborts the process");
-            late.iter().for_each(|nanos| latency.record(nanos.0));
-            sum.merge(&tally);
-        }
-        Ok(Done { latency: Some(latency.counts()), ..window.done(&sum, |operations, _| operations) })
-    })
-}
-
-/// `count` timers, one after the other, or until the time is over. Returns how late each fired, and the
-/// counts.
-async fn slot(count: u64, window: Arc<Window>) -> (Vec<Nanos>, Tally) {
-    let (mut late, mut tally) = (Vec::with_capacity(count.div_ceil(2) as usize), window.tally());
-    for index in 0..count {
-        let began = clock::now();
-        if window.is_over(began) {
-            break;
-        }
-        if index % 2 == 0 {
-            let due = began + Nanos::from(SOON);
-            sleep_until(Instant::now() + SOON).await;
-            let now = clock::now();
-            if tally.ended(now) {
-                late.push(now.since(due));
-            }
-        } else {
-            // A timer is set by the first poll, and cancelled by the drop.
-            tokio::select! {
-                biased;
-                () = sleep(FAR) => {}
-                () = std::future::ready(()) => {}
-            }
-            tally.ended(clock::now());
-        }
-    }
-    (late, tally)
 }
 
 fn operations(spec: &Spec) -> Result<u64, Refusal> {

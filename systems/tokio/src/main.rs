@@ -53,7 +53,6 @@ fn drive(spec: &Spec) -> Result<Done, Refusal> {
         ("udp", "stream") => udp::client(spec),
         ("kcp", "stream") => kcp::client(spec),
         ("none", "dispatch") => local::dispatch(spec),
-        ("none", "timers") => local::timers(spec),
         _ => Err(unsupported(spec)),
     }
 }
@@ -61,7 +60,7 @@ fn drive(spec: &Spec) -> Result<Done, Refusal> {
 /// Layer `kcp` has its own library, and the version of that.
 fn describe(spec: &Spec) -> Describe {
     let version = if spec.layer == "kcp" { env!("TOKIO_KCP_VERSION") } else { env!("TOKIO_VERSION") };
-    let workloads = ["crr", "dispatch", "fanout", "rr", "stream", "timers"];
+    let workloads = ["crr", "dispatch", "fanout", "rr", "stream"];
     let layers = ["http", "kcp", "none", "tcp", "udp"];
     let described =
         linerate_sdk::describe("tokio", version, &[Role::Client, Role::Server], &layers, &workloads);

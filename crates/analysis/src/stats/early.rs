@@ -3,7 +3,7 @@
 //! Of n units no order has a p value below 2 / 2^n, so that ranks find nothing before the seventh to twelfth
 //! unit, be the difference 3 % or a factor of 200. A launch that is measured in several windows shows more
 //! than one number: the spread of its windows. An early look pools the variance of the units with that of
-//! their windows, and takes Student's t (docs/decisions/0065-early-looks.md). Two things keep it honest where
+//! their windows, and takes Student's t (docs/decisions/stopping.md). Two things keep it honest where
 //! launches differ more than their windows do: a window's variance is not divided by the number of windows,
 //! and a difference has to be certain to be above 5 %, not above 0.
 

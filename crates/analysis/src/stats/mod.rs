@@ -23,7 +23,6 @@
 //! | [`verdict`], [`multiplicity`] | the words of a comparison; q values over a table |
 //! | [`over_hosts`] | ratios of several hosts: median, range, hosts that disagree |
 //! | [`accuracy`] | right, wrong, cannot tell: values whose truth is known |
-//! | [`calibration`] | how often the comparison finds a difference |
 //! | [`outliers`] | outlying trials, CPU steal, drift |
 //! | [`autocorrelation`] | units that depend on one another |
 //! | [`bound`] | the bottleneck |
@@ -36,7 +35,6 @@
 pub mod accuracy;
 pub mod autocorrelation;
 pub mod bound;
-pub mod calibration;
 pub mod check;
 pub mod compare;
 pub mod cost;

@@ -1,7 +1,7 @@
 //! Programs outside of the system folders, such as those in a home: what the view of a process has of them.
 //!
 //! All of it is at its own path, so that a program finds there what it finds outside
-//! (docs/decisions/0063-own-paths.md).
+//! (docs/decisions/safety.md).
 
 use super::named::Named;
 use super::process::PATH;

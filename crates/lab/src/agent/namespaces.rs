@@ -23,7 +23,7 @@ pub(super) enum Privileges {
     UserNamespace,
 }
 
-/// `nobody` on Debian and Fedora; some servers refuse uid 0 or change it (see docs/decisions).
+/// `nobody` on Debian and Fedora; some servers refuse uid 0 or change it (docs/decisions/safety.md).
 const NOBODY: u32 = 65_534;
 
 impl Privileges {

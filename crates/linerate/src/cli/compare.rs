@@ -1,6 +1,6 @@
 //! `linerate compare`, `gate` and `history`.
 
-use super::{CommandOptions, u32_in};
+use super::CommandOptions;
 use crate::arm::{AS_IT_IS, Arm};
 use crate::measurement::{
     ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm, PlannedComparison, PlannedRate,
@@ -153,8 +153,7 @@ Examples:
   linerate gate proxy --only nginx/haproxy-tcp --checkout ~/haproxy --build 'make -j2 TARGET=linux-glibc' \\
       --program haproxy --comment comment.md
   git bisect run linerate gate proxy --only nginx/haproxy-tcp --base git=v3.0 --checkout . \\
-      --build 'make TARGET=linux-glibc' --program haproxy --bisect
-  linerate gate proxy --only nginx/direct --calibrate 20"))]
+      --build 'make TARGET=linux-glibc' --program haproxy --bisect"))]
 pub struct GateArgs {
     /// Two commands or more; or a suite
     #[arg(value_name = "COMMAND")]
@@ -177,15 +176,6 @@ pub struct GateArgs {
     /// Append a line with the result of each cell to this file
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
-
-    /// Make N gates of --base against itself, and N against itself with a planted slowdown; print false
-    /// alarms and power
-    #[arg(long, value_name = "N", value_parser = u32_in(1..))]
-    pub calibrate: Option<u32>,
-
-    /// The planted slowdown of --calibrate: iterations of a loop after each receive
-    #[arg(long, value_name = "ITERATIONS", default_value_t = 1_000, requires = "calibrate")]
-    pub plant: u32,
 }
 
 /// Write a linerate.toml for the server in this folder, by its build files

@@ -1,4 +1,5 @@
-//! The keys of `linerate.toml` as words of the command line, whose options have the rules (decision 0046).
+//! The keys of `linerate.toml` as words of the command line, whose options have the rules
+//! (docs/decisions/comparisons.md).
 
 use super::{BuildOptions, Cli, Command, CommandOptions};
 use crate::error::Error;

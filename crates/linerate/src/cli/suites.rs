@@ -210,40 +210,6 @@ pub struct SiteArgs {
     pub out: PathBuf,
 }
 
-/// Print how often stored runs found a difference where there is none, and where one was planted
-///
-/// Consecutive units of a pair are grouped into comparisons of 6 to 120 units. Cells in duet with themselves
-/// give the false alarms; the planted costs of the suite `calibration` give the power.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate run calibration --out .linerate/calibration
-  linerate calibrate .linerate/calibration
-  linerate calibrate .linerate/*            the false alarms of all runs and gates")]
-pub struct CalibrateArgs {
-    /// Folders of runs
-    #[arg(value_name = "DIR", required = true)]
-    pub folders: Vec<PathBuf>,
-}
-
-/// Compare several runs of the same suites: does the interval of one contain what all of them found?
-///
-/// Prints, pair by pair, the mean ratio of the runs, their spread, the half-width of a run's interval, and
-/// how many runs have an interval that contains the mean; by rate and by CPU time per operation.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  for i in 1 2 3 4; do linerate run proxy --quick --out .linerate/proxy-$i; done
-  linerate repeat .linerate/proxy-*
-  linerate repeat .linerate/proxy-* --json repeat.json")]
-pub struct RepeatArgs {
-    /// Folders of runs, two or more
-    #[arg(value_name = "DIR", num_args = 2.., required = true)]
-    pub folders: Vec<PathBuf>,
-
-    /// Write the pairs to this file too
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-}
-
 impl From<&Selection> for Choice {
     fn from(selection: &Selection) -> Self {
         Self {
@@ -275,7 +241,6 @@ impl From<&RunArgs> for Request {
             resume: args.resume.clone(),
             install: args.install,
             quiet: args.quiet,
-            allows_equal_arms: false,
         }
     }
 }

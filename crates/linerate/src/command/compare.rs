@@ -17,7 +17,7 @@ use crate::subject::words;
 use crate::url::{Scheme, Url};
 use crate::{address, home, suite};
 use linerate_contract::nearest::suggestion;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Compares two builds, or two stored runs.
@@ -30,7 +30,7 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
         let (one, two) = (journal::read(Path::new(&one))?, journal::read(Path::new(&two))?);
         return print(&report::comparison::of_stored(&stored::compare(&one, &two), terminal.style));
     }
-    let compared = measure(&builds, what, ComparisonKind::Compare, script, Some(terminal), None)?;
+    let compared = measure(&builds, what, ComparisonKind::Compare, script, terminal, None)?;
     match compared {
         Measured { end: End::Interrupted, .. } => Ok(ExitCode::from(130)),
         Measured { comparison, .. } if comparison.conclusion == Verdict::Missing => {
@@ -197,12 +197,9 @@ fn check_version(options: &CommandOptions, scheme: &Scheme) -> Result<(), Error>
 pub(super) struct Measured {
     pub(super) end: End,
     pub(super) comparison: ComparisonReport,
-    /// `None`: nothing was measured.
-    pub(super) folder: Option<PathBuf>,
 }
 
-/// Measures both builds and writes the reports; prints them to the terminal, if one is given. Without one,
-/// both arms may be the same build. A history gets a line of what is complete.
+/// Measures both builds, writes the reports and prints them. A history gets a line of what is complete.
 ///
 /// # Errors
 /// Bad input, or the lab is lost.
@@ -211,7 +208,7 @@ pub(super) fn measure(
     what: What,
     kind: ComparisonKind,
     script: Option<&Path>,
-    terminal: Option<Terminal>,
+    terminal: Terminal,
     history: Option<&Path>,
 ) -> Result<Measured, Error> {
     let comparison = builds.comparison(kind);
@@ -232,7 +229,6 @@ pub(super) fn measure(
             Request { budget: Some(budget), hosts, ..builds.request(None, comparison) }
         }
     };
-    let request = Request { allows_equal_arms: terminal.is_none(), ..request };
     let mut session = Session::open(&request, script)?;
     let end = session.measure(&mut |event| match event {
         Event::Prospect(found) => note(&prospect(&found)),
@@ -259,10 +255,8 @@ pub(super) fn measure(
         let folder = folder.unwrap_or(Path::new(RUNS)).display();
         Error::Input(format!("{folder}: this run compares no builds: `linerate run --resume {folder}`"))
     })?;
-    if let Some(terminal) = terminal {
-        print(&report::TERMINAL.render(&report, terminal.style))?;
-        folder.map(report_note).into_iter().for_each(|text| note(&text));
-    }
+    print(&report::TERMINAL.render(&report, terminal.style))?;
+    folder.map(report_note).into_iter().for_each(|text| note(&text));
     if let Some(file) = &builds.comment {
         journal::write(file, &comment(&report, comparison))?;
     }
@@ -270,7 +264,7 @@ pub(super) fn measure(
         let name = if kind == ComparisonKind::Gate { "gate" } else { "compare" };
         note(&format!("interrupted; go on with: linerate {name} --resume {}", folder.display()));
     }
-    Ok(Measured { end, comparison: comparison.clone(), folder: folder.map(Path::to_owned) })
+    Ok(Measured { end, comparison: comparison.clone() })
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! `linerate gate`: a comparison with an exit status.
 
-mod calibrate;
-
 use super::Terminal;
 use super::compare::{Measured, What, measure};
 use crate::cli::GateArgs;
@@ -20,11 +18,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Compares two builds; the exit status is the verdict.
 pub fn gate(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> ExitCode {
-    let done = match args.calibrate {
-        Some(times) => calibrate::calibrate(args, times, script, terminal).map(|()| 0),
-        None => judged(args, script, terminal),
-    };
-    let status = done.unwrap_or_else(|error| {
+    let status = judged(args, script, terminal).unwrap_or_else(|error| {
         note(&format!("linerate: {error}"));
         match (&error, error.exit_status()) {
             (Error::Input(_) | Error::File { .. }, _) if args.bisect => ABORT,
@@ -50,7 +44,7 @@ fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let kind = ComparisonKind::Gate;
     let (what, builds) = What::from_words(&args.what, &args.commands, &args.builds)?;
     let history = args.history.as_deref();
-    let Measured { end, comparison, .. } = measure(&builds, what, kind, script, Some(terminal), history)?;
+    let Measured { end, comparison, .. } = measure(&builds, what, kind, script, terminal, history)?;
     if end == End::Interrupted {
         return Ok(INTERRUPTED);
     }

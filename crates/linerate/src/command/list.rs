@@ -16,7 +16,7 @@ struct Workload {
 }
 
 /// The table of sdk/CONTRACT.md; a test compares the two.
-const WORKLOADS: [Workload; 6] = [
+const WORKLOADS: [Workload; 5] = [
     Workload {
         name: "rr",
         layers: "tcp, tls, udp, websocket, wss, http, https, h2c, h2, h3, quic",
@@ -38,7 +38,6 @@ const WORKLOADS: [Workload; 6] = [
         about: "one message to every connection, complete after the slowest response",
     },
     Workload { name: "dispatch", layers: "none", about: "post and run handlers of an event loop" },
-    Workload { name: "timers", layers: "none", about: "set, fire and cancel timers of an event loop" },
 ];
 
 /// Lists suites, systems, workloads or cells.

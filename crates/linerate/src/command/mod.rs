@@ -1,6 +1,5 @@
 //! The subcommands: from arguments to an exit status, by the pipeline of `lib.rs`.
 
-mod calibrate;
 mod compare;
 mod doctor;
 mod fleet;
@@ -13,7 +12,6 @@ mod merge;
 mod new;
 mod overview;
 mod plan;
-mod repeat;
 mod report;
 mod run;
 mod selftest;
@@ -21,7 +19,6 @@ mod serve;
 mod site;
 mod systems;
 
-pub use calibrate::calibrate;
 pub use compare::compare;
 pub use doctor::doctor;
 pub use fleet::fleet;
@@ -33,7 +30,6 @@ pub use load::load;
 pub use merge::merge;
 pub use new::new;
 pub use plan::plan;
-pub use repeat::repeat;
 pub use report::report;
 pub use run::run;
 pub use selftest::selftest;

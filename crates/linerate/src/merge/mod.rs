@@ -48,15 +48,7 @@ fn read_one(argument: &str) -> Result<Source, Error> {
             folder.display()
         )));
     }
-    let name = stored.run.host.name.clone();
-    // Runs of earlier versions have no name.
-    let of_folder =
-        || folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let host = match named {
-        Some((name, _)) => name.to_owned(),
-        None if name.is_empty() => of_folder(),
-        None => name,
-    };
+    let host = named.map_or_else(|| stored.run.host.name.clone(), |(name, _)| name.to_owned());
     let report = report::from_stored(&stored);
     Ok(Source { host, folder, run: stored.run, report, warnings: stored.warnings })
 }

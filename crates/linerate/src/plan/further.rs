@@ -1,6 +1,6 @@
 //! Trials and units after the rounds of a suite.
 
-use super::{Slot, Step, index_of};
+use super::{Step, index_of};
 use crate::measurement::Run;
 use crate::stopping::Need;
 use rand::SeedableRng;
@@ -13,10 +13,16 @@ pub fn further(run: &Run, index: usize, needs: &[Need], made: usize) -> Vec<Step
     let step = |need: &Need| {
         let against = need.against.as_ref().map(|other| index_of(suite, other));
         let against = if let Some(other) = against { Some(other?) } else { None };
-        let slot =
-            Slot { cell: index_of(suite, &need.cell)?, against, probe: None, id: need.id(), repeat: 1 };
-        let round = if against.is_none() { need.unit } else { suite.rounds + 1 };
-        Some(slot.step(index, round, need.unit, false))
+        Some(Step {
+            suite: index,
+            cell: index_of(suite, &need.cell)?,
+            against,
+            probe: None,
+            id: need.id(),
+            round: if against.is_none() { need.unit } else { suite.rounds + 1 },
+            unit: need.unit,
+            warmup: false,
+        })
     };
     let mut steps: Vec<Step> = needs.iter().filter_map(step).collect();
     steps.shuffle(&mut Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64) ^ (made as u64) << 32));

@@ -59,8 +59,6 @@ pub(super) fn no_window(cell: &PlannedCell, registry: &Registry) -> Option<&'sta
     let is_timed = chosen.as_ref().is_some_and(|client| client.is_timed());
     if chosen.is_some_and(|client| client.variant.starts_late) {
         Some("the client begins long after its start, so its window is not that of the other side")
-    } else if cell.workload == "timers" {
-        Some("timers: the result is a delay, not a rate")
     } else if cell.options.get(Shape::OPTION).is_some_and(|shape| shape == Shape::Run.word()) {
         Some("its window opens when all handlers are posted, so it is not that of the other side")
     } else {

@@ -133,8 +133,7 @@ pub(super) fn check_different(suite: &PlannedSuite, programs: &Programs) -> Resu
     for (base, head) in of_build(BASE).zip(of_build(HEAD)) {
         if base.absent.is_none() && head.absent.is_none() && identity(base) == identity(head) {
             return Err(Error::Input(format!(
-                "{} and {}: both arms are the same build, so there is nothing to compare; \
-                 `linerate gate --calibrate` compares a build with a copy of itself",
+                "{} and {}: both arms are the same build, so there is nothing to compare",
                 base.id, head.id
             )));
         }

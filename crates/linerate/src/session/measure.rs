@@ -138,7 +138,7 @@ impl Session {
     }
 
     /// The same for all units of a pair: by its table, or, of builds and commands, by their warm-up units.
-    /// Turns are right for all (docs/decisions/0057-fixed-sharing.md).
+    /// Turns are right for all (docs/decisions/pairs.md).
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;

@@ -74,8 +74,6 @@ pub struct Session {
     timings: Timings,
     progress: Progress,
     install: bool,
-    /// A build is compared with itself, to calibrate.
-    allows_equal_arms: bool,
 }
 
 impl Session {
@@ -165,7 +163,6 @@ impl Session {
             timings: Timings::load(),
             progress,
             install: request.install,
-            allows_equal_arms: request.allows_equal_arms,
         })
     }
 

@@ -65,7 +65,7 @@ impl Session {
         if let Some(commands) = commands {
             (now, learned) = self.learn(commands, now)?;
         }
-        if !self.allows_equal_arms && self.programs.commands.is_none() {
+        if self.programs.commands.is_none() {
             arms::check_different(&now, &self.programs)?;
         }
         self.find_capacities(suite, &mut now)?;

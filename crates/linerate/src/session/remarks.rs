@@ -24,7 +24,7 @@ pub(super) fn about(place: &str, program: &Path) -> Vec<String> {
 }
 
 /// A remark about the lengths of both paths, which move the stacks of their processes
-/// (docs/decisions/0063-own-paths.md).
+/// (docs/decisions/safety.md).
 pub(super) fn about_lengths(programs: [Option<&PathBuf>; 2]) -> Option<String> {
     let setting = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space");
     let lengths = programs.map(|program| program.map(|path| path.as_os_str().len()));

@@ -23,8 +23,6 @@ pub struct Request {
     pub install: bool,
     /// Without progress.
     pub quiet: bool,
-    /// Both arms of a comparison may be the same build, to calibrate.
-    pub allows_equal_arms: bool,
 }
 
 /// Roles on machines of their own; none: all on this one, in a lab.

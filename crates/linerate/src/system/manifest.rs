@@ -146,8 +146,8 @@ pub struct Variant {
     pub alternates: bool,
     /// Least operations of a warm-up, where a suite has fewer: a just-in-time compiler needs thousands.
     pub warmup_operations: Option<u64>,
-    /// The share of failed operations above which a trial fails, instead of the usual one percent (decision
-    /// 0007); for known failures that `NOTES.md` describes.
+    /// The share of failed operations above which a trial fails, instead of the usual one percent
+    /// (docs/decisions/fairness.md); for known failures that `NOTES.md` describes.
     pub tolerated_errors: Option<f64>,
     /// True for a client that ends what is under way after its number of operations, and counts it.
     #[serde(default)]

@@ -19,14 +19,14 @@ const WINDOW: Nanos = Nanos(500_000_000);
 /// The window of two sides that take turns.
 const WINDOW_OF_TURNS: Nanos = Nanos(800_000_000);
 /// Windows of a unit of a comparison: their spread says how certain few units are
-/// (docs/decisions/0065-early-looks.md).
+/// (docs/decisions/stopping.md).
 pub const WINDOWS: u32 = 3;
 /// The shortest of several windows of a unit: the start of a client is a hundredth of it.
 const SHORTEST_WINDOW: Nanos = Nanos(250_000_000);
 /// The window of two sides whose loads alternate: eight turns of each.
 const WINDOW_OF_ALTERNATION: Nanos = Nanos(16 * ALTERNATION.0);
 /// The turns of an open loop, and the part of them in which nothing is due. Latencies have the noise of their
-/// own milliseconds: in turns of 100 ms their intervals were twice as wide (docs/decisions/0041-latency.md).
+/// own milliseconds: in turns of 100 ms their intervals were twice as wide (docs/decisions/latency.md).
 /// By the end of the guard all but stalled operations of the other side have ended.
 const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
@@ -36,11 +36,10 @@ const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// A turn is short against noise, which is common to what happens within a fraction of a second, and long
 /// against the refill of caches after it: in turns of 1 ms a relay of several processes lost a quarter of
-/// its rate (docs/decisions/0018-turns.md).
+/// its rate (docs/decisions/pairs.md).
 const TURN: Nanos = Nanos(30_000_000);
 /// A turn of an alternating load, and the part of it that does not count: long enough that caches, timers and
-/// the other side's last operations are no part of it (docs/decisions/0036-alternating-load.md,
-/// docs/decisions/0060-shorter-guard.md).
+/// the other side's last operations are no part of it (docs/decisions/pairs.md).
 const ALTERNATION: Nanos = Nanos(120_000_000);
 const GUARD: Nanos = Nanos(10_000_000);
 /// From the schedule of turns to the first of them: both clients have been started by then.

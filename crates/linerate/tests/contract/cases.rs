@@ -119,7 +119,6 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
             passes("interleaved", 1),
             passes("concurrent", 4),
         ],
-        ("none", "timers") => vec![("timers".to_owned(), client(0, 10, 100), None)],
         ("http" | "https" | "h2c" | "h2" | "h3", "rr") => vec![served("", client(1_000, 3, 300))],
         ("quic", "rr") => vec![served("", client(1_000, 3, 300)), served("of 8 bytes", client(8, 2, 50))],
         ("quic", "crr") => {

@@ -328,39 +328,6 @@ fn a_comparison_says_off_a_terminal_what_it_does_unless_it_is_quiet() {
 }
 
 #[test]
-fn a_gate_calibrates_itself() {
-    let folder = Folder::new("gate-calibrate");
-    let args =
-        ["gate", "mini", "--only", "fast/pipe", "--out", folder.str(), "--seed", "1", "--calibrate", "2"];
-    let out = Script::new("calibrate").run(&args);
-    assert_eq!(out.status, 0, "{}", out.stderr);
-    for part in ["nothing, gate", "1000 iterations, gate", "0.0 % (0.0 to 84.2)"] {
-        assert!(out.stdout.contains(part), "{}", out.stdout);
-    }
-    // The stored gates are counted in the same way.
-    let of = |name: &str| folder.path().join(name).display().to_string();
-    let folders = ["planted-001", "equal-001", "equal-002", "planted-002"].map(of);
-    let mut args = vec!["calibrate"];
-    args.extend(folders.iter().map(String::as_str));
-    assert_eq!(Script::new("calibrated").run(&args).stdout, out.stdout);
-}
-
-#[test]
-fn gates_of_a_calibration_have_folders_of_their_own_and_one_that_measures_nothing_ends_it() {
-    let folder = Folder::new("gate-calibrate-here");
-    fs::create_dir_all(folder.path()).unwrap();
-    let args = ["gate", "mini", "--only", "fast/pipe", "--seed", "1", "--calibrate", "2"];
-    let out = Script::new("calibrate-here").run_in(folder.path(), &args);
-    assert_eq!(out.status, 0, "{}", out.stderr);
-    let runs = || fs::read_dir(folder.path().join(".linerate")).unwrap().flatten();
-    assert_eq!(runs().filter(|run| run.path().join("report.json").exists()).count(), 4);
-    let absent = Script::new("calibrate-absent").without("pipe@");
-    let out = absent.run_in(folder.path(), &args);
-    assert_eq!(out.status, 3, "{}", out.stderr);
-    assert_eq!(runs().filter(|run| run.path().is_dir()).count(), 4);
-}
-
-#[test]
 fn two_stored_runs_are_compared_as_far_as_they_can_be() {
     let [one, two] = ["stored-1", "stored-2"].map(Folder::new);
     for (folder, name) in [(&one, "good"), (&two, "newer")] {

@@ -86,7 +86,7 @@ impl<L: Layer> Context<L> {
 
     /// The operation is over, and the peer has closed its connection. The next connection reuses the socket
     /// if possible: to create, register and close a socket is a seventh of the cost of a request
-    /// (docs/decisions, 0012).
+    /// (docs/decisions/engine.md).
     #[inline]
     pub fn leave(&mut self, slot: &mut Slot<L::Connection>) {
         if slot.connection.as_mut().is_some_and(|connection| self.layer.leave(connection)) {

@@ -245,5 +245,5 @@ fn the_program_describes_what_the_engine_lacks() {
     assert_eq!(described.roles, [Role::Client, Role::Relay, Role::Server]);
     let has = |names: &[String], name: &str| names.iter().any(|each| each == name);
     assert!(has(&described.layers, "none") && has(&described.layers, "http"));
-    assert!(["dispatch", "relay", "rr", "timers"].iter().all(|name| has(&described.workloads, name)));
+    assert!(["dispatch", "relay", "rr"].iter().all(|name| has(&described.workloads, name)));
 }

@@ -1,12 +1,12 @@
 //! Two builds of a system, by the units of their duets: what changed, and what is still open. Pure.
 //!
 //! Each pair of cells has two findings: its rate, and its CPU time per operation. Where a role is saturated
-//! the second is first, and decides (docs/decisions/0047-cpu-first.md). An open loop has its latencies in
-//! place of the rate (docs/decisions/0041-latency.md). All findings of a run are one family: Holm's procedure
+//! the second is first, and decides (docs/decisions/cpu-time.md). An open loop has its latencies in
+//! place of the rate (docs/decisions/latency.md). All findings of a run are one family: Holm's procedure
 //! (1979) bounds the probability of any false difference. Findings are looked at again and again
 //! ([`crate::stats::sequential`]), and a large difference needs three units ([`crate::stats::early`]). In a
 //! gate, a slowdown is a suspect first, and a second series of fresh units confirms it
-//! (docs/decisions/0020-compare.md).
+//! (docs/decisions/comparisons.md).
 
 mod finding;
 mod leading;

@@ -38,7 +38,7 @@ const LARGEST_WRITE: u64 = 65_536;
 
 /// How long a thread spins before it blocks, unless the spec has `options.spin`: about the time that the peer
 /// needs for 64 KiB, half of the data in flight. It tripled the rate and halved the CPU time per byte
-/// (docs/decisions, 0013).
+/// (docs/decisions/engine.md).
 const SPIN: Nanos = Nanos(50_000);
 
 /// The options of both ends (sdk/CONTRACT.md).
