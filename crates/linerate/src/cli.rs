@@ -1,7 +1,7 @@
 //! The command line: subcommands, options and their help.
 
+mod argv;
 mod client;
-mod commands;
 mod compare;
 mod datagrams;
 mod fleet;
@@ -9,16 +9,19 @@ mod grpc;
 mod h2;
 mod h3;
 mod http;
+mod layers;
 mod merge;
-mod project;
+mod plan;
 mod request;
 mod route;
+mod servers;
+mod settings;
 mod shared;
 mod streams;
 mod suites;
+mod values;
 
 pub use client::*;
-pub use commands::*;
 pub use compare::*;
 pub use datagrams::*;
 pub use fleet::*;
@@ -26,10 +29,12 @@ pub use grpc::*;
 pub use h2::*;
 pub use h3::*;
 pub use http::*;
+pub use layers::Project;
 pub use merge::*;
-pub use project::with_settings;
 pub use request::*;
 pub use route::*;
+pub use servers::Servers;
+pub use settings::*;
 pub use shared::*;
 pub use streams::*;
 pub use suites::*;
@@ -69,7 +74,14 @@ pub struct Cli {
     pub color: When,
 
     /// Take all responses from a file instead of the real lab, for tests
-    #[arg(long, global = true, hide = true, value_name = "FILE", env = "LINERATE_LAB_SCRIPT")]
+    #[arg(
+        long,
+        global = true,
+        hide = true,
+        value_name = "FILE",
+        env = "LINERATE_LAB_SCRIPT",
+        help_heading = argv::OUTPUT
+    )]
     pub lab_script: Option<PathBuf>,
 
     #[command(subcommand)]

@@ -2,13 +2,12 @@
 
 use super::load::target::{HTTP, TCP, Target, UDP, WEBSOCKET};
 use super::{Terminal, history, print, report_note};
-use crate::cli::{BuildOptions, CommandOptions, CompareArgs, with_settings};
+use crate::cli::{CompareArgs, CompareFlags, LoadFlags, Project, Servers};
 use crate::comparison::stored;
 use crate::error::Error;
 use crate::journal::{self, RUNS};
 use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
-use crate::project::Project;
 use crate::report;
 use crate::report::comparison::{ComparisonReport, comment, keep_history, prospect, with_history, written};
 use crate::session::{End, Event, Request, Session};
@@ -24,12 +23,12 @@ use std::process::ExitCode;
 /// # Errors
 /// Bad input, or nothing could be measured.
 pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) -> Result<ExitCode, Error> {
-    let (what, builds) = What::from_words(&args.what, &args.commands, &args.builds)?;
+    let (what, flags) = What::from_words(&args.what, &args.flags)?;
     if let What::Runs([one, two]) = what {
         let (one, two) = (journal::read(Path::new(&one))?, journal::read(Path::new(&two))?);
         return print(&report::comparison::of_stored(&stored::compare(&one, &two), terminal.style));
     }
-    let compared = measure(&builds, what, ComparisonKind::Compare, script, Some(terminal), None)?;
+    let compared = measure(&flags, what, ComparisonKind::Compare, script, Some(terminal), None)?;
     match compared {
         Measured { end: End::Interrupted, .. } => Ok(ExitCode::from(130)),
         Measured { comparison, .. } if comparison.conclusion == Verdict::Missing => {
@@ -44,39 +43,34 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
 pub(super) enum What {
     /// Builds in the cells of a suite; `None` with `--resume`.
     Suite(Option<String>),
-    Commands(Vec<String>, Box<CommandOptions>),
+    Servers(Servers),
     Runs([String; 2]),
 }
 
 impl What {
-    /// By the words on the command line and the project's file; with the options, completed by that file.
+    /// By the words on the command line and the project's file; with the flags, completed by that file.
     ///
     /// # Errors
     /// Words that are neither; with the nearest suite.
-    pub(super) fn from_words(
-        words: &[String],
-        options: &CommandOptions,
-        builds: &BuildOptions,
-    ) -> Result<(Self, BuildOptions), Error> {
+    pub(super) fn from_words(words: &[String], flags: &CompareFlags) -> Result<(Self, CompareFlags), Error> {
         if let [] | [_] = words
             && let Some(project) = Project::find()?
-            && words.iter().all(|name| project.settings.compare.contains_key(name))
+            && words.iter().all(|name| project.has(name))
         {
-            let name = words.first().map(String::as_str);
-            let settings = project.comparison(name)?;
-            let (options, builds) = with_settings(std::env::args_os().collect(), &project, name, &settings)?;
-            return Ok((Self::Commands(settings.start.0, Box::new(options)), builds));
+            let (servers, flags) = project.complete(words.first().map(String::as_str), flags)?;
+            return Ok((Self::Servers(servers), flags));
         }
-        Self::of_words(words, options, builds.has_revisions()).map(|what| (what, builds.clone()))
+        let mut flags = flags.clone();
+        Self::of_words(words, &mut flags).map(|what| (what, flags))
     }
 
-    fn of_words(words: &[String], options: &CommandOptions, has_revisions: bool) -> Result<Self, Error> {
+    fn of_words(words: &[String], flags: &mut CompareFlags) -> Result<Self, Error> {
         let is_run = |word: &String| journal::is_run(Path::new(word));
-        let commands = || Self::Commands(words.to_vec(), Box::new(options.clone()));
+        let commands = || Self::Servers(Servers { lines: words.to_vec(), ..Servers::default() });
         match words {
             [] => return Ok(Self::Suite(None)),
-            [_] if !options.lists.is_empty() => return Ok(commands()),
-            [one] if has_revisions && one.contains([' ', '/']) => return Ok(commands()),
+            [_] if !flags.settings.subjects.values.is_empty() => return Ok(commands()),
+            [one] if flags.has_revisions() && one.contains([' ', '/']) => return Ok(commands()),
             [one] if !one.contains([' ', '/']) => return Ok(Self::Suite(Some(one.clone()))),
             [one] => {
                 return Err(Error::Input(format!(
@@ -100,7 +94,7 @@ impl What {
                 )));
             }
             if is_address(word) {
-                return Self::of_addresses(words, options);
+                return addresses(words, flags).map(Self::Servers);
             }
             if !words::is_command(word) {
                 let suites = suite::load_all(&home::find()?)?;
@@ -114,55 +108,64 @@ impl What {
     }
 }
 
-impl What {
-    /// Servers that run elsewhere.
-    fn of_addresses(words: &[String], options: &CommandOptions) -> Result<Self, Error> {
-        if let Some(command) = words.iter().find(|word| !is_address(word)) {
-            return Err(Error::Input(format!(
-                "`{command}` is no address, and commands are not compared with addresses: give http://... \
-                 for each, or commands alone"
-            )));
+/// Servers that run elsewhere; their scheme becomes a part of the load.
+fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<Servers, Error> {
+    if let Some(command) = words.iter().find(|word| !is_address(word)) {
+        return Err(Error::Input(format!(
+            "`{command}` is no address, and commands are not compared with addresses: give http://... \
+             for each, or commands alone"
+        )));
+    }
+    let settings = &mut flags.settings;
+    let LoadFlags { tcp, udp, ws, .. } = settings.load;
+    if settings.load.url.is_some() || !settings.subjects.with.is_empty() || tcp || udp || ws {
+        return Err(Error::Input(
+            "--url, --with, --tcp, --udp and --ws are for commands: an address has its scheme (http, \
+             https, tcp, udp, ws) and its path in it"
+                .into(),
+        ));
+    }
+    let load = &mut settings.load;
+    let scheme = common_scheme(words)?;
+    (load.tcp, load.udp, load.ws) = (scheme == "tcp", scheme == "udp", scheme == "ws");
+    load.https = scheme == "https";
+    let schemes = match scheme {
+        "tcp" => &TCP,
+        "udp" => &UDP,
+        "ws" => &WEBSOCKET,
+        _ => &HTTP,
+    };
+    if load.h2 && (load.tcp || load.udp || load.ws) {
+        return Err(Error::Input(format!(
+            "--h2 is for http:// and https://, and these are addresses of {scheme}://: leave it out"
+        )));
+    }
+    if load.h3 && !load.https {
+        return Err(Error::Input(format!(
+            "--h3 is for https://, and these are addresses of {scheme}://: HTTP/3 has no form without TLS"
+        )));
+    }
+    let resolved = words.iter().map(|url| {
+        let target = Target::parse(url, schemes)?;
+        target.path_beside(load.request.requests.as_deref())?;
+        // A datagram would have to be answered.
+        let is_of_datagrams = load.udp || load.h3;
+        let address = if is_of_datagrams { target.datagram_address()? } else { target.resolve()? };
+        Ok((PlannedTarget { host: target.authority, path: target.path }, address))
+    });
+    let targets = resolved.collect::<Result<_, Error>>()?;
+    Ok(Servers { lines: words.to_vec(), targets, ..Servers::default() })
+}
+
+/// The scheme of all addresses.
+fn common_scheme(urls: &[String]) -> Result<&str, Error> {
+    let mut schemes = urls.iter().map(|url| url.split_once("://").map_or("", |(scheme, _)| scheme));
+    let first = schemes.next().unwrap_or_default();
+    match schemes.find(|scheme| *scheme != first) {
+        None => Ok(first),
+        Some(other) => {
+            Err(Error::Input(format!("{first}:// and {other}:// are not compared: give one of them")))
         }
-        let CommandOptions { tcp, udp, ws, .. } = *options;
-        if options.url.is_some() || !options.companions.is_empty() || tcp || udp || ws {
-            return Err(Error::Input(
-                "--url, --with, --tcp, --udp and --ws are for commands: an address has its scheme (http, \
-                 https, tcp, udp, ws) and its path in it"
-                    .into(),
-            ));
-        }
-        let scheme = |url: &str| url.split_once("://").map_or("", |(scheme, _)| scheme).to_owned();
-        let first = scheme(&words[0]);
-        if let Some(other) = words.iter().map(|url| scheme(url)).find(|scheme| *scheme != first) {
-            return Err(Error::Input(format!(
-                "{first}:// and {other}:// are not compared: give one of them"
-            )));
-        }
-        let [tcp, udp, ws] = ["tcp", "udp", "ws"].map(|name| name == first);
-        if options.h2 && (tcp || udp || ws) {
-            return Err(Error::Input(format!(
-                "--h2 is for http:// and https://, and these are addresses of {first}://: leave it out"
-            )));
-        }
-        if options.h3 && first != "https" {
-            return Err(Error::Input(format!(
-                "--h3 is for https://, and these are addresses of {first}://: HTTP/3 has no form without TLS"
-            )));
-        }
-        let echoes = [(tcp, &TCP), (udp, &UDP), (ws, &WEBSOCKET)];
-        let schemes =
-            echoes.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(&HTTP, |(_, schemes)| schemes);
-        let resolved = words.iter().map(|url| {
-            let target = Target::parse(url, schemes)?;
-            target.path_beside(options.request.requests.as_deref())?;
-            // A datagram would have to be answered.
-            let is_of_datagrams = udp || options.h3;
-            let address = if is_of_datagrams { target.datagram_address()? } else { target.resolve()? };
-            Ok((PlannedTarget { host: target.authority, path: target.path }, address))
-        });
-        let targets = resolved.collect::<Result<_, Error>>()?;
-        let options = CommandOptions { targets, https: first == "https", tcp, udp, ws, ..options.clone() };
-        Ok(Self::Commands(words.to_vec(), Box::new(options)))
     }
 }
 
@@ -185,30 +188,24 @@ pub(super) struct Measured {
 /// # Errors
 /// Bad input, or the lab is lost.
 pub(super) fn measure(
-    builds: &BuildOptions,
+    flags: &CompareFlags,
     what: What,
     kind: ComparisonKind,
     script: Option<&Path>,
     terminal: Option<Terminal>,
     history: Option<&Path>,
 ) -> Result<Measured, Error> {
-    let comparison = builds.comparison(kind);
     let request = match what {
-        What::Suite(None) | What::Runs(_) if builds.resume.is_none() => {
+        What::Suite(None) | What::Runs(_) if flags.run.resume.is_none() => {
             return Err(Error::Input(
                 "name two commands, such as './old' './new', or a suite; `linerate list` shows these; \
                  `linerate init` writes a linerate.toml, with which there is nothing to name"
                     .into(),
             ));
         }
-        What::Suite(suite) => builds.request(suite, comparison),
-        What::Runs(_) => builds.request(None, comparison),
-        What::Commands(commands, options) => {
-            let comparison = options.comparison(&commands, comparison)?;
-            let budget = builds.budget_of_commands(kind);
-            let hosts = options.host_request();
-            Request { budget: Some(budget), hosts, ..builds.request(None, comparison) }
-        }
+        What::Suite(suite) => flags.of_suite(suite, kind),
+        What::Runs(_) => flags.of_suite(None, kind),
+        What::Servers(servers) => flags.of_servers(&servers, kind)?,
     };
     let request = Request { allows_equal_arms: terminal.is_none(), ..request };
     let mut session = Session::open(&request, script)?;
@@ -241,7 +238,7 @@ pub(super) fn measure(
         print(&report::TERMINAL.render(&report, terminal.style))?;
         folder.map(report_note).into_iter().for_each(|text| note(&text));
     }
-    if let Some(file) = &builds.comment {
+    if let Some(file) = &flags.comment {
         journal::write(file, &comment(&report, comparison))?;
     }
     if let (End::Interrupted, Some(folder)) = (end, folder) {

@@ -67,7 +67,7 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     let comment = fs::read_to_string(&comment).unwrap();
     assert!(comment.starts_with(&format!("**{sentence}")), "{comment}");
     assert!(comment.lines().count() < 60 && comment.contains("<details>"), "{comment}");
-    assert!(comment.contains("linerate gate mini --budget 5m --only '*/pipe' --base 'set:buffer=16384'"));
+    assert!(comment.contains("linerate gate mini --only '*/pipe' --seed 7 --base set:buffer=16384"));
     assert!(folder.read("report.html").contains(sentence) && folder.read("report.md").contains(sentence));
 
     // A column for each build, by which both readings have a sign.

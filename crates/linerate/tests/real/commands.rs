@@ -84,7 +84,7 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
     let detail = compared.cells[0].detail.as_deref();
     assert!(detail.is_none_or(|text| text == "the client was the limit"), "{detail:?}");
     let names = ["python3 server.py", "python3 ./server.py 'hello'"];
-    let quoted = "linerate compare 'python3 server.py' 'python3 ./server.py '\\''hello'\\''' --name";
+    let quoted = "linerate compare 'python3 server.py' 'python3 ./server.py '\\''hello'\\''' -c 4";
     assert!(run.command.starts_with(quoted), "{}", run.command);
     assert!(names.iter().all(|name| out.stdout.lines().next().unwrap().contains(name)), "{}", out.stdout);
     // What it would start is given again.
@@ -92,10 +92,13 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
         let mut again = command(&["compare", "--resume", "out"]);
         Output::run(again.args(words).current_dir(folder.path()))
     };
-    let refused = resume(&[]);
-    assert!(refused.status == 2 && refused.stderr.contains("'python3 server.py'"), "{}", refused.stderr);
+    for words in [&[][..], &names, &["python3 server.py", "python3 ./evil.py", "-c", "4"]] {
+        let refused = resume(words);
+        let again = "again: linerate compare --resume 'out' 'python3 server.py'";
+        assert!(refused.status == 2 && refused.stderr.contains(again), "{}", refused.stderr);
+    }
     // The budget is used, so nothing is measured again.
-    let again = resume(&names);
+    let again = resume(&[&names[..], &["-c", "4"]].concat());
     assert_eq!((again.status, again.stdout), (0, out.stdout), "{}", again.stderr);
 }
 

@@ -3,7 +3,7 @@
 
 use super::{GateArgs, Terminal, What, measure};
 use crate::arm::Arm;
-use crate::cli::BuildOptions;
+use crate::cli::{BuildFlags, CellFlags, CompareFlags, RunFlags};
 use crate::command::calibrate::counts;
 use crate::command::print;
 use crate::error::Error;
@@ -22,9 +22,10 @@ pub(super) fn calibrate(
     script: Option<&Path>,
     terminal: Terminal,
 ) -> Result<(), Error> {
-    let arm = args.builds.base.clone().unwrap_or_else(|| "default".into());
+    let flags = &args.flags;
+    let arm = flags.builds.base.clone().unwrap_or_else(|| "default".into());
     let parsed = Arm::parse(&arm).map_err(Error::Input)?;
-    if args.builds.head.is_some() || parsed.plant.is_some() {
+    if flags.builds.head.is_some() || parsed.plant.is_some() {
         let remedy = "--calibrate compares --base with itself: leave out --head and plant=";
         return Err(Error::Input(remedy.into()));
     }
@@ -38,17 +39,17 @@ pub(super) fn calibrate(
     let mut folders = Vec::new();
     for (name, iterations) in [("equal", 0), ("planted", args.plant)] {
         for gate in 1..=times {
-            let out = args.builds.out.as_ref().map(|out| out.join(format!("{name}-{gate:03}")));
-            let builds = BuildOptions {
-                base: Some(with(0)),
-                head: Some(with(iterations)),
-                out,
-                seed: args.builds.seed.map(|seed| seed + u64::from(gate)),
-                quiet: true,
-                ..args.builds.clone()
+            let out = flags.run.out.as_ref().map(|out| out.join(format!("{name}-{gate:03}")));
+            let (base, head) = (Some(with(0)), Some(with(iterations)));
+            let seed = flags.cells.seed.map(|seed| seed + u64::from(gate));
+            let flags = CompareFlags {
+                builds: BuildFlags { base, head, ..flags.builds.clone() },
+                cells: CellFlags { seed, ..flags.cells.clone() },
+                run: RunFlags { out, quiet: true, ..flags.run.clone() },
+                ..flags.clone()
             };
             let (suite, history) = (What::Suite(args.what.first().cloned()), args.history.as_deref());
-            let done = measure(&builds, suite, ComparisonKind::Gate, script, None, history)?;
+            let done = measure(&flags, suite, ComparisonKind::Gate, script, None, history)?;
             if done.end == crate::session::End::Interrupted {
                 return Err(Error::Interrupted);
             }
