@@ -286,7 +286,10 @@ mod tests {
         let bare = Request { is_bare: true, ..Request::default() };
         let refused = check(&stored(), &bare).unwrap_err();
         assert!(refused.contains("comparison: something in run.json, nothing here"), "{refused}");
-        let gate = |head: &str| json!({ "kind": "gate", "base": { "arm": "default" }, "head": { "arm": head }, "margin": 0.01 });
+        let gate = |head: &str| {
+            let [base, head] = ["default", head].map(|arm| json!({ "arm": arm }));
+            json!({ "kind": "gate", "base": base, "head": head, "margin": 0.01 })
+        };
         for head in ["set:threads=4", "plant=300"] {
             assert!(check(&gate(head), &bare).is_ok(), "{head}");
         }
