@@ -1,12 +1,52 @@
-//! The command line of a run, as text.
+//! The command line of a run: its flags, and itself as text.
 
 use super::Cli;
 use crate::lab::program::quoted;
-use clap::CommandFactory;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Id};
 use std::ffi::OsString;
 
 /// The heading of flags that say where results go: they are no part of what is measured.
 pub(super) const OUTPUT: &str = "Output";
+
+/// The ids of the flags that are on the command line.
+#[derive(Debug, Clone)]
+pub struct Given(Vec<String>);
+
+impl Given {
+    /// The long names of the flags.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|id| id.replace('_', "-"))
+    }
+
+    /// True if a flag of this group is given.
+    pub(super) fn has<T: Args>(&self) -> bool {
+        let group = T::augment_args(clap::Command::new("linerate"));
+        group.get_arguments().any(|flag| self.0.iter().any(|id| flag.get_id() == id.as_str()))
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let is_given = |id: &&Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        Ok(Self(matches.ids().filter(is_given).map(Id::to_string).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Given {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        command
+    }
+}
 
 /// The command that makes this run again, with the seed that was drawn, and as a comment the keys that
 /// linerate.toml had.

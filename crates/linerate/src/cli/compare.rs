@@ -1,6 +1,6 @@
 //! `linerate compare`, `gate` and `history`.
 
-use super::argv::OUTPUT;
+use super::argv::{Given, OUTPUT};
 use super::{CellFlags, RunFlags, Settings, u32_in};
 use crate::arm::Arm;
 use crate::placement::server_place;
@@ -10,6 +10,10 @@ use std::path::PathBuf;
 /// Flags that `compare` and `gate` have in common.
 #[derive(Debug, Clone, Args)]
 pub struct CompareFlags {
+    // The first, since each group takes its values from the matches.
+    #[command(flatten)]
+    pub given: Given,
+
     #[command(flatten)]
     pub settings: Settings,
 
@@ -45,7 +49,7 @@ pub struct PlaceFlags {
 }
 
 /// Two builds of a system, or two revisions of a command.
-#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct BuildFlags {
     /// The first build [default: default; with --checkout git=merge-base]
     #[arg(long, value_name = "ARM", value_parser = arm)]

@@ -5,7 +5,6 @@ use crate::error::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
@@ -39,8 +38,7 @@ pub struct LoadGrpcArgs {
     pub messages: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Args)]
 pub struct MessageArgs {
     /// Message of a call of gRPC: TEXT, @FILE, or base64:TEXT [default: without a byte]
     #[arg(long, value_name = "BYTES", conflicts_with_all = ["body", "method", "requests"])]

@@ -2,22 +2,25 @@
 //! of it. Its keys are the flags of [`Settings`], by their long names. What is nearer replaces what is
 //! further away: the command line, `[compare.NAME]`, the file.
 
-use super::values::texts;
 use super::{CompareFlags, Servers, Settings};
 use crate::error::Error;
 use crate::home;
 use crate::toml_file;
-use clap::{Arg, Args};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use linerate_contract::nearest::suggestion;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use toml::Spanned;
 
+/// The key of the command of the server, of which two revisions are compared; or of several commands. All
+/// others are flags.
+const START: &str = "start";
+
 /// Keys with their values.
-type Layer = Map<String, Value>;
+type Layer = BTreeMap<String, Value>;
 /// With their places in the file.
 type Placed = BTreeMap<Spanned<String>, Value>;
 
@@ -26,17 +29,6 @@ type Placed = BTreeMap<Spanned<String>, Value>;
 struct Named {
     #[serde(default)]
     compare: BTreeMap<String, Placed>,
-}
-
-/// All keys of a comparison.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-struct Keys {
-    /// The command of the server, of which two revisions are compared; or several commands.
-    #[serde(deserialize_with = "texts")]
-    start: Vec<String>,
-    #[serde(flatten)]
-    settings: Settings,
 }
 
 /// A project with its file.
@@ -66,11 +58,10 @@ impl Project {
         own.retain(|key, _| key.get_ref() != "compare");
         let Named { compare } = toml_file::parse(&path, text)?;
         let checked = |keys: Placed| {
-            let wrong = |at: usize, reason: String| {
+            checked(keys).map_err(|(at, reason)| {
                 let line = text[..at.min(text.len())].matches('\n').count() + 1;
                 Error::Input(format!("{}:{line}: {reason}", path.display()))
-            };
-            checked(keys).map_err(|(at, reason)| wrong(at, reason))
+            })
         };
         let named = compare.into_iter().map(|(name, keys)| Ok((name, checked(keys)?)));
         Ok(Self { named: named.collect::<Result<_, Error>>()?, own: checked(own)?, folder })
@@ -92,13 +83,15 @@ impl Project {
         given: &CompareFlags,
     ) -> Result<(Servers, CompareFlags), Error> {
         let place = self.folder.join(home::PROJECT).display().to_string();
-        let invalid = |error: serde_json::Error| Error::Input(format!("{place}: {error}"));
-        let named = name.and_then(|name| self.named.get(name));
-        let of_words = layer_of(&given.settings).map_err(invalid)?;
-        let all = merged([Some(&of_words), named, Some(&self.own)].into_iter().flatten());
-        let from_file = all.iter().filter(|(key, _)| !of_words.contains_key(*key));
-        let keys = from_file.map(|(key, value)| format!("{key} = {value}")).collect();
-        let Keys { start, mut settings } = Keys::deserialize(Value::Object(all)).map_err(invalid)?;
+        let mut all = Layer::new();
+        let flags = flags();
+        for layer in name.and_then(|name| self.named.get(name)).into_iter().chain([&self.own]) {
+            let nearer: Vec<String> = given.given.names().chain(all.keys().cloned()).collect();
+            let is_replaced = |key: &str| nearer.iter().any(|nearer| replaces(&flags, nearer, key));
+            all.extend(layer.clone().into_iter().filter(|(key, _)| !is_replaced(key)));
+        }
+        let keys = all.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        let start = all.remove(START).map(|start| texts(&start)).unwrap_or_default();
         if start.is_empty() {
             let names: Vec<&String> = self.named.keys().collect();
             let named = if names.is_empty() { String::new() } else { format!(", or name one of {names:?}") };
@@ -106,6 +99,12 @@ impl Project {
                 "{place}: there is no command to start: add start = \"./server\"{named}"
             )));
         }
+        let mut settings = given.settings.clone();
+        let matches = parsed(&flags, &all);
+        let updated = matches.and_then(|matches| {
+            settings.update_from_arg_matches(&matches).map_err(|refusal| words_of(&refusal))
+        });
+        updated.map_err(|reason| Error::Input(format!("{place}: {reason}")))?;
         let is_of_revisions = start.len() == 1 && settings.subjects.values.is_empty();
         let mut builds = given.builds.clone();
         if is_of_revisions {
@@ -118,72 +117,95 @@ impl Project {
     }
 }
 
-/// The keys that have a value, each known and valid by itself, and none that excludes another.
+/// The keys that have a value: each known and valid, and none that excludes another.
 fn checked(keys: Placed) -> Result<Layer, (usize, String)> {
     let flags = flags();
     let mut layer = Layer::new();
-    for (key, value) in keys {
+    for (key, value) in keys.into_iter().filter(|(_, value)| is_given(value)) {
         let (at, key) = (key.span().start, key.into_inner());
-        let known = || flags.get_arguments().filter_map(Arg::get_long).chain(["start"]);
+        let known = || flags.get_arguments().filter_map(Arg::get_long).chain([START]);
         if !known().any(|known| known == key) {
             return Err((at, format!("unknown field `{key}`; {}", suggestion(&key, known()))));
         }
-        let alone = Value::Object([(key.clone(), value.clone())].into_iter().collect());
-        let valid = Keys::deserialize(alone).map_err(|error| (at, format!("{key}: {error}")))?;
-        if valid.start.iter().any(|start| start.trim().is_empty()) {
+        if key == START && texts(&value).iter().any(|start| start.trim().is_empty()) {
             return Err((at, format!("start = {value} is no command")));
         }
-        if let Some(other) = layer.keys().find(|other| is_given(&value) && exclude(&flags, &key, other)) {
-            return Err((at, format!("{key} cannot be used with {other}")));
-        }
-        if is_given(&value) {
-            layer.insert(key, value);
-        }
+        layer.insert(key, value);
+        parsed(&flags, &layer).map_err(|reason| (at, reason))?;
     }
     Ok(layer)
 }
 
-/// The keys of the layers, the nearest first: without those that have a nearer value, or that a nearer key
-/// excludes.
-fn merged<'a>(layers: impl Iterator<Item = &'a Layer>) -> Layer {
-    let flags = flags();
-    let mut all = Layer::new();
-    for layer in layers {
-        let is_replaced = |key: &str| all.keys().any(|nearer| replaces(&flags, nearer, key));
-        let added: Layer = layer.clone().into_iter().filter(|(key, _)| !is_replaced(key)).collect();
-        all.extend(added);
+/// Keys as flags, whose values and conflicts are those of the command line.
+fn parsed(flags: &Command, keys: &Layer) -> Result<ArgMatches, String> {
+    let flag = |key: &str| flags.get_arguments().find(|flag| flag.get_long() == Some(key));
+    let words = keys.iter().filter_map(|(key, value)| Some(words(flag(key)?, value))).flatten();
+    let all = std::iter::once("linerate".to_owned()).chain(words);
+    flags.clone().try_get_matches_from(all).map_err(|refusal| words_of(&refusal))
+}
+
+/// `--name`, `--name=value`, or `--name a b` for each pair.
+fn words(flag: &Arg, value: &Value) -> Vec<String> {
+    let name = format!("--{}", flag.get_long().unwrap_or_default());
+    let texts = texts(value);
+    match flag.get_num_args().map_or(1, |range| range.max_values()) {
+        _ if *value == Value::Bool(true) => vec![name],
+        size @ 2.. => {
+            texts.chunks(size).flat_map(|some| std::iter::once(&name).chain(some)).cloned().collect()
+        }
+        _ => texts.iter().map(|text| format!("{name}={text}")).collect(),
     }
-    all
+}
+
+/// One text, each of a list, or names and their lists by turns.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(all) => all.iter().map(text).collect(),
+        Value::Object(lists) => lists.iter().flat_map(|(name, list)| [name.clone(), text(list)]).collect(),
+        one => vec![text(one)],
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().map(text).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+/// The first paragraph of a refusal.
+fn words_of(refusal: &clap::Error) -> String {
+    let text = refusal.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    text.split("\n\n").next().unwrap_or(text).trim().to_owned()
 }
 
 /// A margin is that of everything, unless latencies have one of their own at the same place.
-fn replaces(flags: &clap::Command, nearer: &str, key: &str) -> bool {
-    nearer == key || (nearer, key) == ("margin", "margin-us") || exclude(flags, nearer, key)
+fn replaces(flags: &Command, nearer: &str, key: &str) -> bool {
+    let named = |name: &str| flags.get_arguments().find(|flag| flag.get_long() == Some(name));
+    let excludes = |one: &Arg, other: &Arg| flags.get_arg_conflicts_with(one).contains(&other);
+    nearer == key
+        || (nearer, key) == ("margin", "margin-us")
+        || named(nearer)
+            .zip(named(key))
+            .is_some_and(|(nearer, key)| excludes(nearer, key) || excludes(key, nearer))
 }
 
-/// Whether the command line refuses both together.
-fn exclude(flags: &clap::Command, one: &str, other: &str) -> bool {
-    let named = |name: &str| flags.get_arguments().find(|arg| arg.get_long() == Some(name));
-    let (Some(one), Some(other)) = (named(one), named(other)) else { return false };
-    flags.get_arg_conflicts_with(one).contains(&other) || flags.get_arg_conflicts_with(other).contains(&one)
-}
-
-/// The settings as flags of a command.
-fn flags() -> clap::Command {
-    let mut command = Settings::augment_args(clap::Command::new("linerate").disable_help_flag(true));
-    command.build();
-    command
-}
-
-fn layer_of(settings: &Settings) -> Result<Layer, serde_json::Error> {
-    let mut layer: Layer = serde_json::from_value(serde_json::to_value(settings)?)?;
-    layer.retain(|_, value| is_given(value));
-    Ok(layer)
+/// The settings as flags of a command; one that is not there is not false, but unknown.
+fn flags() -> Command {
+    let optional = |flag: Arg| match flag.get_action() {
+        ArgAction::SetTrue => flag.action(ArgAction::Set).num_args(0).default_missing_value("true"),
+        _ => flag,
+    };
+    let all = Settings::augment_args(Command::new("linerate").disable_help_flag(true));
+    let mut all = all.mut_args(optional);
+    all.build();
+    all
 }
 
 fn is_given(value: &Value) -> bool {
     match value {
-        Value::Null => false,
         Value::Bool(is_given) => *is_given,
         Value::Array(all) => !all.is_empty(),
         Value::Object(all) => !all.is_empty(),
@@ -194,9 +216,8 @@ fn is_given(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{Cli, Command, CompareArgs, GateArgs};
+    use crate::cli::{self, Cli, CompareArgs, GateArgs};
     use clap::Parser;
-    use std::num::{NonZeroU16, NonZeroU32};
 
     fn project(text: &str) -> Result<Project, String> {
         Project::parse(PathBuf::from("/shop"), text).map_err(|e| e.to_string())
@@ -205,8 +226,8 @@ mod tests {
     /// The commands and the flags of a command line with a file.
     fn complete(file: &str, words: &[&str]) -> Result<(Servers, CompareFlags), String> {
         let words = ["linerate"].iter().chain(words);
-        let (Command::Compare(CompareArgs { what, flags }) | Command::Gate(GateArgs { what, flags, .. })) =
-            Cli::parse_from(words).command
+        let (cli::Command::Compare(CompareArgs { what, flags })
+        | cli::Command::Gate(GateArgs { what, flags, .. })) = Cli::parse_from(words).command
         else {
             panic!("only these have projects")
         };
@@ -219,10 +240,10 @@ mod tests {
                     margin = '2%'\nheader = ['A: b', 'C: d']\n";
         let (servers, flags) = complete(file, &["gate", "-c", "8", "--quiet"]).unwrap();
         let Settings { load, judge, .. } = &flags.settings;
-        assert_eq!(load.url.as_ref().map(|url| url.value.0.as_str()), Some("/api"));
-        assert_eq!((load.connections, load.https), (NonZeroU32::new(8), true));
-        assert_eq!(judge.margin.as_ref().map(|margin| margin.value.0), Some(0.02));
-        assert_eq!((load.request.header.len(), load.expect.as_ref().unwrap().value.status), (2, Some(404)));
+        assert_eq!(load.url.as_deref(), Some("/api"));
+        assert_eq!((load.connections, load.https), (Some(8), true));
+        assert_eq!(judge.margin, Some(0.02));
+        assert_eq!((load.request.header.len(), load.expect.unwrap().status), (2, Some(404)));
         assert_eq!([servers.folder, flags.builds.checkout], [Some("/shop".into()), Some("/shop".into())]);
         assert!(flags.run.quiet && servers.keys.contains(&"url = \"/api\"".to_owned()), "{:?}", servers.keys);
         let (servers, flags) = complete(file, &["compare", "--tcp"]).unwrap();
@@ -236,7 +257,7 @@ mod tests {
         let file = "start = './shop'\nh2 = true\nstreams = 4\n";
         let load = |words: &[&str]| complete(file, words).unwrap().1.settings.load;
         let http = load(&["gate"]);
-        assert_eq!((http.h2, http.streams), (true, NonZeroU16::new(4)));
+        assert_eq!((http.h2, http.streams), (true, Some(4)));
         let echo = load(&["gate", "--ws"]);
         assert_eq!((echo.h2, echo.streams, echo.ws), (false, None, true));
     }
@@ -247,7 +268,7 @@ mod tests {
                     [compare.relative]\nmargin = '5%'\n[compare.absolute]\nmargin-us = 5\n";
         let margins = |words: &[&str]| {
             let judge = complete(file, words).unwrap().1.settings.judge;
-            (judge.margin.map(|margin| margin.value.0), judge.margin_us.map(|us| us.value.0))
+            (judge.margin, judge.margin_us)
         };
         assert_eq!(margins(&["gate"]), (Some(0.02), Some(20.0)));
         assert_eq!(margins(&["gate", "--margin", "3%"]), (Some(0.03), None));
@@ -269,20 +290,20 @@ mod tests {
         assert_eq!((subjects.setup, flags.builds.checkout), (vec!["make".to_owned()], None));
         let (servers, flags) = complete(file, &["compare", "threads"]).unwrap();
         assert_eq!(servers.lines, ["./shop -t 1", "./shop -t 4"]);
-        assert_eq!(flags.settings.load.url.unwrap().value.0, "/api");
+        assert_eq!(flags.settings.load.url.as_deref(), Some("/api"));
     }
 
     #[test]
     fn what_a_flag_refuses_is_refused_with_the_line_of_the_file() {
         for (keys, part) in [
-            ("url = 'api'", ":2: url: expected a path"),
-            ("connections = 0", ":2: connections: "),
-            ("budget = 'soon'", ":2: budget: "),
-            ("network = 'moon'", ":2: network: unknown variant `moon`"),
-            ("https = true\ntcp = true", ":3: tcp cannot be used with https"),
+            ("url = 'api'", ":2: invalid value 'api' for '--url <PATH>': expected a path"),
+            ("connections = 0", ":2: invalid value '0' for '--connections <N>'"),
+            ("connections = true", ":2: a value is required for '--connections <N>'"),
+            ("https = 'yes'", ":2: unexpected value 'yes' for '--https'"),
+            ("https = true\ntcp = true", ":3: the argument '--https' cannot be used with '--tcp'"),
             ("strat = './x'", ":2: unknown field `strat`; nearest: \"start\""),
             ("out = 'x'", ":2: unknown field `out`"),
-            ("[compare.x]\nurl = 'api'", ":3: url: expected a path"),
+            ("[compare.x]\nurl = 'api'", ":3: invalid value 'api' for '--url <PATH>'"),
             ("[compare.x.compare.y]\nurl = '/'", "unknown field `compare`"),
         ] {
             let error = project(&format!("start = './shop'\n{keys}\n")).unwrap_err();

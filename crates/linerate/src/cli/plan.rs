@@ -77,8 +77,8 @@ impl CompareFlags {
             ..Choice::from(&self.cells)
         };
         Request {
-            budget: Some(self.settings.judge.budget.as_ref().map_or(BUDGET, |budget| budget.value)),
-            is_bare: self.settings == Settings::default() && self.builds == BuildFlags::default(),
+            budget: Some(self.settings.judge.budget.unwrap_or(BUDGET)),
+            is_bare: !self.given.has::<Settings>() && !self.given.has::<BuildFlags>(),
             ..request(choice, &self.cells, &self.run, &[])
         }
     }
@@ -96,7 +96,7 @@ impl CompareFlags {
         let choice = Choice { comparison: Some(comparison), ..Choice::from(&self.cells) };
         let (servers_at, file) = (self.places.host.clone(), self.places.hosts.clone());
         Ok(Request {
-            budget: Some(self.settings.judge.budget.as_ref().map_or(usual, |budget| budget.value)),
+            budget: Some(self.settings.judge.budget.unwrap_or(usual)),
             hosts: HostRequest { servers: servers_at, file, ..HostRequest::default() },
             ..request(choice, &self.cells, &self.run, &servers.keys)
         })
@@ -119,10 +119,10 @@ impl CompareFlags {
             base,
             head,
             subject: builds.system.clone(),
-            margin: judge.margin.as_ref().map_or(MARGIN, |margin| margin.value.0),
+            margin: judge.margin.unwrap_or(MARGIN),
             latency_margin: judge.latency_margin(),
-            percentile: judge.percentile.as_ref().map(|percentile| percentile.value).unwrap_or_default(),
-            rate: settings.load.rate.as_ref().map(|rate| rate.value),
+            percentile: judge.percentile.unwrap_or_default(),
+            rate: settings.load.rate,
             source: self.has_revisions().then(|| self.source()),
             commands: None,
             remarks: Vec::new(),
@@ -143,9 +143,9 @@ impl CompareFlags {
 
 impl JudgeFlags {
     fn latency_margin(&self) -> LatencyMargin {
-        match (&self.margin_us, &self.margin) {
-            (Some(us), _) => LatencyMargin::Microseconds(us.value.0),
-            (None, Some(share)) => LatencyMargin::Share(share.value.0),
+        match (self.margin_us, self.margin) {
+            (Some(us), _) => LatencyMargin::Microseconds(us),
+            (None, Some(share)) => LatencyMargin::Share(share),
             (None, None) => LatencyMargin::default(),
         }
     }

@@ -1,19 +1,17 @@
 //! The requests of `load http`, and of `compare` and `gate` of commands.
 
-use super::values::texts;
 use crate::error::Error;
 use crate::measurement::{Expectation, PlannedRequest};
 use crate::toml_file;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-#[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Args)]
 pub struct RequestArgs {
     /// Request method [default: GET, or POST with --body]
     #[arg(long, short = 'X', value_name = "METHOD")]
@@ -21,7 +19,6 @@ pub struct RequestArgs {
 
     /// Additional header, 'Name: value' (repeatable)
     #[arg(long, short = 'H', value_name = "LINE")]
-    #[serde(deserialize_with = "texts")]
     pub header: Vec<String>,
 
     /// Request body; @FILE: from a file

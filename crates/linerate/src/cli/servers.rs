@@ -20,7 +20,6 @@ const PORT: u16 = 8080;
 const CONNECTIONS: u32 = 16;
 /// As many as those of `linerate load h2`.
 const STREAMS: u16 = 10;
-const MOST_STREAMS: u16 = 1_000;
 /// Bytes of all requests, which are an argument of a program: the kernel's limit is 128 KiB.
 const LONGEST: usize = 64 << 10;
 /// A short message.
@@ -102,26 +101,26 @@ impl CompareFlags {
         let Settings { subjects, load, .. } = &self.settings;
         let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
         let upstream = subjects.upstream.clone();
-        let connections = load.connections.map_or(CONNECTIONS, NonZero::get);
+        let connections = load.connections.unwrap_or(CONNECTIONS);
         PlannedCommands {
             commands,
             companions: subjects.with.clone(),
             upstream: upstream.map(|command| PlannedUpstream { command, address: None }),
             folder,
-            port: subjects.port.map(NonZero::get).or_else(of_user).unwrap_or(PORT),
+            port: subjects.port.or_else(of_user).unwrap_or(PORT),
             on_host: subjects.network.is_some(),
             port_is_given: subjects.port.is_some(),
             requests,
             requests_file: load.request.requests.clone(),
             layer: load.layer().into(),
-            size: load.is_echo().then(|| load.size.map_or(SIZE, NonZero::get)),
+            size: load.is_echo().then(|| load.size.unwrap_or(SIZE)),
             connections,
-            streams: load.is_multiplexed().then(|| load.streams.map_or(STREAMS, NonZero::get)),
+            streams: load.is_multiplexed().then(|| load.streams.unwrap_or(STREAMS)),
             are_calls: load.grpc.is_some(),
-            rate: load.rate.as_ref().map(|rate| rate.value),
+            rate: load.rate,
             capacity: None,
             threads: threads(connections),
-            given: load.expect.as_ref().map(|expect| expect.value).unwrap_or_default(),
+            given: load.expect.unwrap_or_default(),
         }
     }
 }
@@ -166,10 +165,6 @@ impl LoadFlags {
             ),
             (self.streams.is_some() && !self.is_multiplexed(), "--streams is for --h2, --h3 and --grpc"),
             (
-                self.streams.is_some_and(|streams| streams.get() > MOST_STREAMS),
-                "--streams: at most 1000 requests are under way on a connection",
-            ),
-            (
                 self.message.message.is_some() && self.grpc.is_none(),
                 "--message is for --grpc; a request has --body",
             ),
@@ -187,12 +182,9 @@ impl LoadFlags {
     /// What is asked; files are relative to `folder`.
     fn requests(&self, folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
         self.check()?;
-        let path = match (&self.grpc, &self.url) {
-            (Some(method), _) => format!("/{}", method.value.0),
-            (None, Some(target)) => target.value.0.clone(),
-            (None, None) => "/".into(),
-        };
-        let mut requests = self.request.requests(&[&path], folder)?;
+        let method = self.grpc.as_ref().map(|method| format!("/{method}"));
+        let path = method.as_deref().or(self.url.as_deref()).unwrap_or("/");
+        let mut requests = self.request.requests(&[path], folder)?;
         if self.grpc.is_some() {
             requests[0].method = "POST".into();
             requests[0].body = self.message.encoded(folder)?;
@@ -200,7 +192,7 @@ impl LoadFlags {
         if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
             return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
         }
-        let expect = self.expect.as_ref().map(|expect| expect.value).unwrap_or_default();
+        let expect = self.expect.unwrap_or_default();
         Ok(requests.into_iter().map(|one| PlannedRequest { expect, ..one }).collect())
     }
 }

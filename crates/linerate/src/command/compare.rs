@@ -10,7 +10,7 @@ use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
 use crate::report;
 use crate::report::comparison::{ComparisonReport, comment, keep_history, prospect, with_history, written};
-use crate::session::{End, Event, Request, Session};
+use crate::session::{End, Event, Request, Session, again};
 use crate::stats::verdict::Verdict;
 use crate::subject::words;
 use crate::{home, suite};
@@ -242,8 +242,7 @@ pub(super) fn measure(
         journal::write(file, &comment(&report, comparison))?;
     }
     if let (End::Interrupted, Some(folder)) = (end, folder) {
-        let name = if kind == ComparisonKind::Gate { "gate" } else { "compare" };
-        note(&format!("interrupted; go on with: linerate {name} --resume {}", folder.display()));
+        note(&format!("interrupted; go on with: {}", again(folder, &report.run.command)));
     }
     Ok(Measured { end, comparison: comparison.clone(), folder: folder.map(Path::to_owned) })
 }

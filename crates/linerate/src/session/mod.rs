@@ -16,6 +16,7 @@ mod written;
 
 pub use measure::{seconds_in_all, seconds_or_guess};
 pub use request::{HostRequest, Request, fresh_seed};
+pub use stored::again;
 
 use crate::error::Error;
 use crate::home;

@@ -130,8 +130,8 @@ fn differences(place: &str, there: &Value, here: &Value, all: &mut Vec<String>) 
     }
 }
 
-/// The command of a run with `--resume` behind its subcommand.
-fn again(folder: &Path, command: &str) -> String {
+/// The command of a run with `--resume` behind its subcommand: what its user gives to go on with it.
+pub fn again(folder: &Path, command: &str) -> String {
     let resume = format!("--resume {}", quoted(&folder.display().to_string()));
     match command.splitn(3, ' ').collect::<Vec<_>>()[..] {
         [program, subcommand, rest] => format!("{program} {subcommand} {resume} {rest}"),

@@ -283,7 +283,8 @@ fn an_interrupted_gate_has_no_verdict_and_goes_on() {
     let slower = || Script::new("cut").cell("fast/pipe@head", 0.208, 0.003);
     let out = gate(&slower().interrupted_at(30), &cut, &[]);
     assert_eq!(out.status, 130, "{}", out.stderr);
-    assert!(out.stderr.contains("linerate gate --resume"), "{}", out.stderr);
+    let again = format!("go on with: linerate gate --resume '{}' mini --only '*/pipe' --seed 7", cut.str());
+    assert!(out.stderr.contains(&again), "{}", out.stderr);
     let out = slower().run(&["gate", "--resume", cut.str()]);
     assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
     assert_eq!(gate(&slower(), &whole, &[]).status, 1);
