@@ -1,33 +1,38 @@
 //! The command line: subcommands, options and their help.
 
-mod commands;
+mod argv;
 mod compare;
 mod datagrams;
 mod fleet;
 mod grpc;
+mod layers;
 mod load;
 mod merge;
 mod only;
-mod project;
+mod plan;
 mod request;
 mod route;
 mod serve;
+mod servers;
+mod settings;
 mod shared;
 mod suites;
+mod values;
 
-pub use commands::*;
 pub use compare::*;
 pub use datagrams::*;
 pub use fleet::*;
 pub use grpc::*;
+pub use layers::Project;
 pub use load::*;
 pub use merge::*;
 pub use only::Given;
 pub(crate) use only::{LOAD, SERVE};
-pub use project::with_settings;
 pub use request::*;
 pub use route::*;
 pub use serve::*;
+pub use servers::Servers;
+pub use settings::*;
 pub use shared::*;
 pub use suites::*;
 
@@ -66,7 +71,14 @@ pub struct Cli {
     pub color: When,
 
     /// Take all responses from a file instead of the real lab, for tests
-    #[arg(long, global = true, hide = true, value_name = "FILE", env = "LINERATE_LAB_SCRIPT")]
+    #[arg(
+        long,
+        global = true,
+        hide = true,
+        value_name = "FILE",
+        env = "LINERATE_LAB_SCRIPT",
+        help_heading = argv::OUTPUT
+    )]
     pub lab_script: Option<PathBuf>,
 
     #[command(subcommand)]

@@ -245,7 +245,7 @@ fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
     assert_eq!((&aa["with"], &aa["ratio"]), (&json!("fast/none"), &json!(1.0)));
     let run = &report["run"];
     assert_eq!((&run["rounds"], &run["complete"], &run["seed"]), (&json!(6), &json!(true), &json!(7)));
-    assert_eq!(run["command"], "linerate run mini --seed 7");
+    assert_eq!(run["command"], "linerate run --seed 7 mini");
     let spent: f64 = run["stage_seconds"].as_object().unwrap().values().map(number).sum();
     assert!((spent + number(&run["measuring_seconds"]) - number(&run["wall_seconds"])).abs() < 1e-9);
 }

@@ -61,6 +61,26 @@ pub struct PlannedCommands {
 }
 
 impl PlannedCommands {
+    /// The commands as the user asked for them; `has_worktrees`: their folders are found when revisions are
+    /// built.
+    pub(super) fn as_asked(&self, has_worktrees: bool) -> Self {
+        let command = |one: &PlannedCommand| PlannedCommand {
+            address: one.address.filter(|_| one.target.is_some()),
+            folder: one.folder.clone().filter(|_| !has_worktrees),
+            warmup: None,
+            ..one.clone()
+        };
+        let request = |one: &PlannedRequest| PlannedRequest { expect: self.given, ..one.clone() };
+        let upstream = |one: &PlannedUpstream| PlannedUpstream { address: None, ..one.clone() };
+        Self {
+            commands: self.commands.iter().map(command).collect(),
+            upstream: self.upstream.as_ref().map(upstream),
+            requests: self.requests.iter().map(request).collect(),
+            capacity: None,
+            ..self.clone()
+        }
+    }
+
     /// The command of this name.
     pub fn named(&self, name: &str) -> Option<&PlannedCommand> {
         self.commands.iter().find(|command| command.name == name)

@@ -39,6 +39,23 @@ pub struct PlannedComparison {
     pub written: Vec<WrittenBySubject>,
 }
 
+impl PlannedComparison {
+    /// The comparison as the user asked for it: without what a run has learned since.
+    #[must_use]
+    pub fn as_asked(&self) -> Self {
+        let arm = |arm: &PlannedArm| PlannedArm { resolved: None, ..arm.clone() };
+        let has_worktrees = self.source.is_some();
+        Self {
+            base: arm(&self.base),
+            head: arm(&self.head),
+            commands: self.commands.as_ref().map(|commands| commands.as_asked(has_worktrees)),
+            remarks: Vec::new(),
+            written: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
 /// The first lines that a subject wrote on stderr, until it was ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenBySubject {

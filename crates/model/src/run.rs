@@ -81,6 +81,14 @@ pub struct PlannedHost {
 pub const SSH_PLACE: &str = "ssh:";
 
 impl PlannedHost {
+    /// The host as the user asked for it, and how it is reached: without what a run has learned, its address
+    /// and its CPUs.
+    #[must_use]
+    pub fn as_asked(&self) -> Self {
+        let Self { place, roles, destination, ssh_options, agent, .. } = self.clone();
+        Self { place, roles, destination, ssh_options, agent, ..Self::default() }
+    }
+
     /// What ssh(1) connects to; `None` for this machine.
     pub fn ssh_destination(&self) -> Option<&str> {
         let name = self.place.strip_prefix(SSH_PLACE)?;

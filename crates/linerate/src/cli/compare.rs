@@ -1,24 +1,56 @@
 //! `linerate compare`, `gate` and `history`.
 
-use super::CommandOptions;
-use crate::arm::{AS_IT_IS, Arm};
-use crate::measurement::{
-    ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm, PlannedComparison, PlannedRate,
-    PlannedSource,
-};
-use crate::plan::Choice;
-use crate::session::Request;
+use super::argv::{Given, OUTPUT};
+use super::{CellFlags, RunFlags, Settings};
+use crate::arm::Arm;
+use crate::placement::server_place;
 use clap::Args;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
-/// Two builds, and the cells in which they are compared.
+/// Flags that `compare` and `gate` have in common.
 #[derive(Debug, Clone, Args)]
-pub struct BuildOptions {
-    /// Only cells whose id matches, such as '*/haproxy*' (repeatable) [default: all]
-    #[arg(long, value_name = "GLOB")]
-    pub only: Vec<String>,
+pub struct CompareFlags {
+    // The first, since each group takes its values from the matches.
+    #[command(flatten)]
+    pub given: Given,
 
+    #[command(flatten)]
+    pub settings: Settings,
+
+    #[command(flatten)]
+    pub places: PlaceFlags,
+
+    #[command(flatten)]
+    pub cells: CellFlags,
+
+    #[command(flatten)]
+    pub builds: BuildFlags,
+
+    #[command(flatten)]
+    pub run: RunFlags,
+
+    /// Write the verdict and the table as a Markdown comment
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub comment: Option<PathBuf>,
+}
+
+/// Where servers run that linerate does not start.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Commands")]
+pub struct PlaceFlags {
+    /// Where the server at an address runs, by its name: its CPU time is read there, over ssh (repeatable;
+    /// for each address or for none)
+    #[arg(long, value_name = "NAME=ssh:BOX", value_parser = server_place)]
+    pub host: Vec<(String, String)>,
+
+    /// With --host: ssh options of machines [default: hosts.toml, if it exists]
+    #[arg(long, value_name = "FILE", requires = "host")]
+    pub hosts: Option<PathBuf>,
+}
+
+/// Two builds of a system, or two revisions of a command.
+#[derive(Debug, Clone, Args)]
+pub struct BuildFlags {
     /// The first build [default: default; with --checkout git=merge-base]
     #[arg(long, value_name = "ARM", value_parser = arm)]
     pub base: Option<String>,
@@ -35,73 +67,10 @@ pub struct BuildOptions {
     #[arg(long, value_name = "DIR")]
     pub checkout: Option<PathBuf>,
 
-    /// Shell command that builds a revision, run in a clone of it
-    #[arg(long, value_name = "COMMAND")]
-    pub build: Option<String>,
-
     /// The built program, relative to the checkout
     #[arg(long, value_name = "PATH", requires = "build")]
     pub program: Option<String>,
-
-    /// Open loops of N operations per second, or of P% of the baseline's capacity: latencies are compared
-    #[arg(long, value_name = "N or P%", value_parser = rate)]
-    pub rate: Option<PlannedRate>,
-
-    /// The relative difference that matters [default: 1%, of latencies 5%]
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
-    pub margin: Option<f64>,
-
-    /// The difference of latencies that matters, in microseconds, in place of a relative one
-    #[arg(long, value_name = "US", value_parser = microseconds)]
-    pub margin_us: Option<f64>,
-
-    /// The highest percentile that has to be decided, p50 or p90; others count where they are certain
-    /// [default: p50]
-    #[arg(long, value_name = "P", value_parser = percentile)]
-    pub percentile: Option<DecidingPercentile>,
-
-    /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or a gate 1m]
-    #[arg(long, value_name = "TIME", value_parser = super::span)]
-    pub budget: Option<Duration>,
-
-    /// Fewer operations in the trials of each cell by itself, which give its value
-    #[arg(long)]
-    pub quick: bool,
-
-    /// Seed of the order of trials [default: random, recorded in run.json]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-
-    /// Folder for run.json, journal.jsonl and the reports [default: .linerate/<time>]
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
-    pub out: Option<PathBuf>,
-
-    /// Continue the comparison in this folder; its own plan applies. Its --build, --checkout and --program,
-    /// and arms with program= or env:, are given again
-    #[arg(long, value_name = "DIR")]
-    pub resume: Option<PathBuf>,
-
-    /// Write the verdict and the table as a Markdown comment
-    #[arg(long, value_name = "FILE")]
-    pub comment: Option<PathBuf>,
-
-    /// Install missing Debian packages of the suite first; their services are disabled
-    #[arg(long)]
-    pub install: bool,
-
-    /// Show no progress
-    #[arg(long, short)]
-    pub quiet: bool,
 }
-
-/// The difference that matters, unless the user says otherwise.
-const MARGIN: f64 = 0.01;
-/// The time of a comparison of builds, and of commands.
-const BUDGET: Duration = Duration::from_secs(300);
-const BUDGET_OF_COMMANDS: Duration = Duration::from_secs(30);
-/// A unit of open loops is four times as long, and a gate needs a second series: with six or seven units of
-/// 30 s, +64 % was open.
-const BUDGET_OF_LATENCIES_OR_GATE: Duration = Duration::from_secs(60);
 
 const ARMS: &str = "An arm is a build: settings joined by commas.
   default              the system as it is
@@ -134,10 +103,7 @@ pub struct CompareArgs {
     pub what: Vec<String>,
 
     #[command(flatten)]
-    pub commands: CommandOptions,
-
-    #[command(flatten)]
-    pub builds: BuildOptions,
+    pub flags: CompareFlags,
 }
 
 /// Compare two builds and exit with the verdict, for CI and git bisect
@@ -160,10 +126,7 @@ pub struct GateArgs {
     pub what: Vec<String>,
 
     #[command(flatten)]
-    pub commands: CommandOptions,
-
-    #[command(flatten)]
-    pub builds: BuildOptions,
+    pub flags: CompareFlags,
 
     /// Exit with 0 in place of 1, 2 and 3
     #[arg(long, conflicts_with = "bisect")]
@@ -174,7 +137,7 @@ pub struct GateArgs {
     pub bisect: bool,
 
     /// Append a line with the result of each cell to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub history: Option<PathBuf>,
 }
 
@@ -209,119 +172,6 @@ pub struct HistoryArgs {
     pub cell: String,
 }
 
-impl BuildOptions {
-    /// These cells with both builds.
-    pub fn request(&self, suite: Option<String>, comparison: PlannedComparison) -> Request {
-        Request {
-            choice: Choice {
-                suites: suite.into_iter().collect(),
-                quick: self.quick,
-                only: self.only.clone(),
-                comparison: Some(comparison),
-                ..Choice::default()
-            },
-            seed: self.seed,
-            budget: Some(self.budget.unwrap_or(BUDGET)),
-            out: self.out.clone(),
-            resume: self.resume.clone(),
-            install: self.install,
-            quiet: self.quiet,
-            ..Request::default()
-        }
-    }
-
-    /// The time of a comparison of commands.
-    pub fn budget_of_commands(&self, kind: ComparisonKind) -> Duration {
-        let usual = match kind {
-            ComparisonKind::Compare if self.rate.is_none() => BUDGET_OF_COMMANDS,
-            _ => BUDGET_OF_LATENCIES_OR_GATE,
-        };
-        self.budget.unwrap_or(usual)
-    }
-
-    /// Revisions of a repository are compared.
-    pub fn has_revisions(&self) -> bool {
-        self.checkout.is_some() || self.build.is_some()
-    }
-
-    /// What is compared.
-    pub fn comparison(&self, kind: ComparisonKind) -> PlannedComparison {
-        let planned = |arm: &Option<String>, usual: &str| PlannedArm {
-            arm: arm.clone().unwrap_or_else(|| usual.to_owned()),
-            resolved: None,
-        };
-        let [base, head] =
-            if self.has_revisions() { ["git=merge-base", "git=working-tree"] } else { [AS_IT_IS; 2] };
-        let source = self.has_revisions().then(|| PlannedSource {
-            checkout: self.checkout.as_deref().unwrap_or(Path::new(".")).display().to_string(),
-            // Scripts need no build.
-            build: self.build.clone().unwrap_or_else(|| "true".into()),
-            program: self.program.clone(),
-        });
-        PlannedComparison {
-            kind,
-            base: planned(&self.base, base),
-            head: planned(&self.head, head),
-            subject: self.system.clone(),
-            margin: self.margin.unwrap_or(MARGIN),
-            latency_margin: match (self.margin_us, self.margin) {
-                (Some(us), _) => LatencyMargin::Microseconds(us),
-                (None, Some(share)) => LatencyMargin::Share(share),
-                (None, None) => LatencyMargin::default(),
-            },
-            percentile: self.percentile.unwrap_or_default(),
-            rate: self.rate,
-            source,
-            commands: None,
-            remarks: Vec::new(),
-            written: Vec::new(),
-        }
-    }
-}
-
 fn arm(text: &str) -> Result<String, String> {
     Arm::parse(text).map(|_| text.to_owned())
-}
-
-/// `5000`, or `50%` of a capacity.
-fn rate(text: &str) -> Result<PlannedRate, String> {
-    let wrong =
-        "expected operations per second such as 5000, or a share of the baseline's capacity such as 50%";
-    let found = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse().ok().map(|percent: f64| PlannedRate::Share(percent / 100.0)),
-        None => text.parse().ok().map(PlannedRate::PerSecond),
-    };
-    match found {
-        Some(PlannedRate::Share(share)) if share > 0.0 && share < 1.0 => found,
-        Some(PlannedRate::PerSecond(1..=10_000_000)) => found,
-        _ => None,
-    }
-    .ok_or_else(|| wrong.to_owned())
-}
-
-fn microseconds(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix("us").unwrap_or(text).trim().parse().ok();
-    number
-        .filter(|us| *us > 0.0 && *us < 1e9)
-        .ok_or_else(|| "expected microseconds above 0, such as 5".into())
-}
-
-fn percentile(text: &str) -> Result<DecidingPercentile, String> {
-    match text {
-        "p50" => Ok(DecidingPercentile::P50),
-        "p90" => Ok(DecidingPercentile::P90),
-        _ => Err("expected p50 or p90; higher ones are not known within minutes".into()),
-    }
-}
-
-/// `1%`, `0.5 %` or `0.005`.
-fn percent(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.strip_suffix('%') {
-        Some(number) => (number.trim(), 100.0),
-        None => (text, 1.0),
-    };
-    match number.parse::<f64>() {
-        Ok(number) if number > 0.0 && number / unit < 0.5 => Ok(number / unit),
-        _ => Err("expected a difference above 0 and below 50%, such as 1%".into()),
-    }
 }

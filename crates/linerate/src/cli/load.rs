@@ -1,9 +1,9 @@
 //! `linerate load`: one command for all protocols.
 
 use super::only::Given;
+use super::values::expectation;
 use super::{
-    DatagramArgs, MessageArgs, RequestArgs, ResultArgs, RouteArgs, SpinArgs, TrustArgs, expectation, span,
-    u32_in, u64_in,
+    DatagramArgs, MessageArgs, RequestArgs, ResultArgs, RouteArgs, SpinArgs, TrustArgs, span, u32_in, u64_in,
 };
 use crate::measurement::Expectation;
 use crate::stats::highest_rate::LatencyBound;

@@ -116,28 +116,6 @@ fn parse_requests(file: &Path, text: &str, read: &ReadBody<'_>) -> Result<Vec<Pl
     Ok(all)
 }
 
-/// `status=404,length=12,json`.
-pub(super) fn expectation(text: &str) -> Result<Expectation, String> {
-    let mut expectation = Expectation::default();
-    for part in text.split(',') {
-        let unknown = || format!("`{part}`: expected status=N, length=N or json");
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        match name {
-            "json" if value.is_empty() => expectation.json = true,
-            "status" => {
-                let status = value.parse().ok().filter(|status| (100..600).contains(status));
-                expectation.status = Some(status.ok_or_else(|| format!("`{part}`: no status of HTTP"))?);
-            }
-            "length" => {
-                let bytes = value.parse().map_err(|_| format!("`{part}`: expected a whole number"))?;
-                expectation.bytes = Some(bytes);
-            }
-            _ => return Err(unknown()),
-        }
-    }
-    Ok(expectation)
-}
-
 /// What the fuzz target `requests` runs: no text is a panic, and an error names the file.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_requests(input: &[u8]) {
@@ -212,16 +190,5 @@ mod tests {
         fs::remove_file(&file).unwrap();
         let number = RequestArgs { requests: Some("1000".into()), ..none() };
         assert!(number.requests(&["/"], &folder).unwrap_err().to_string().contains("-n 1000"));
-    }
-
-    #[test]
-    fn an_expectation_has_parts_by_name() {
-        let expected = Expectation { status: Some(404), bytes: Some(12), crc32: None, json: true };
-        assert_eq!(expectation("status=404,length=12,json"), Ok(expected));
-        for (text, part) in
-            [("xml", "expected status=N"), ("status=9", "no status"), ("length=x", "whole number")]
-        {
-            assert!(expectation(text).unwrap_err().contains(part), "{text}");
-        }
     }
 }

@@ -1,8 +1,7 @@
 //! `linerate run`, `plan`, `list` and `report`.
 
+use super::argv::OUTPUT;
 use super::u32_in;
-use crate::plan::Choice;
-use crate::session::{HostRequest, Request};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -13,9 +12,8 @@ pub struct Selection {
     #[arg(value_name = "SUITE")]
     pub suites: Vec<String>,
 
-    /// Fewer operations and rounds; not for published results
-    #[arg(long)]
-    pub quick: bool,
+    #[command(flatten)]
+    pub cells: CellFlags,
 
     /// Only the tables that repeat a published document, beside its figures
     #[arg(long)]
@@ -30,18 +28,47 @@ pub struct Selection {
     #[arg(long, value_name = "N", value_parser = u32_in(1..))]
     pub rounds: Option<u32>,
 
-    /// Only cells whose id matches, such as '*/haproxy*', and their baselines (repeatable)
-    #[arg(long, value_name = "GLOB")]
-    pub only: Vec<String>,
-
     /// Measure what bounds each cell: how much its rate falls when a role gets a tenth less CPU time. Takes
     /// 12 seconds more per cell of three roles and round; --only selects cells
     #[arg(long)]
     pub probe: bool,
+}
+
+/// Which cells are measured, and in which order.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CellFlags {
+    /// Fewer operations and rounds; not for published results
+    #[arg(long)]
+    pub quick: bool,
+
+    /// Only cells whose id matches, such as '*/haproxy*', and in a run their baselines (repeatable)
+    #[arg(long, value_name = "GLOB")]
+    pub only: Vec<String>,
 
     /// Seed of the order of trials [default: random, recorded in run.json]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+}
+
+/// Where a run is kept, and what is done before and beside it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunFlags {
+    /// Folder for run.json, journal.jsonl and the reports [default: .linerate/<time>]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume", help_heading = OUTPUT)]
+    pub out: Option<PathBuf>,
+
+    /// Continue the run in this folder, with its plan; with a suite, start it there if the folder has no run.
+    /// What executes more than linerate's own suites is given again: commands, builds, programs and hosts
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub resume: Option<PathBuf>,
+
+    /// Install missing Debian packages of each suite before it runs; their services are disabled
+    #[arg(long)]
+    pub install: bool,
+
+    /// Show no progress
+    #[arg(long, short, help_heading = OUTPUT)]
+    pub quiet: bool,
 }
 
 /// Measure suites and print their tables
@@ -70,25 +97,11 @@ pub struct RunArgs {
     #[command(flatten)]
     pub hosts: HostArgs,
 
-    /// Folder for run.json, journal.jsonl and the reports [default: .linerate/<time>]
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
-    pub out: Option<PathBuf>,
-
-    /// Continue the run in this folder; with a suite, start it there if the folder has no run. The --host of
-    /// the run are given again
-    #[arg(long, value_name = "DIR")]
-    pub resume: Option<PathBuf>,
-
-    /// Install missing Debian packages of each suite before it runs; their services are disabled
-    #[arg(long)]
-    pub install: bool,
-
-    /// Show no progress
-    #[arg(long, short)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub run: RunFlags,
 
     /// Print every metric, interval and flag, not only compact tables
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub long: bool,
 }
 
@@ -208,39 +221,4 @@ pub struct SiteArgs {
     /// Folder for the pages
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-}
-
-impl From<&Selection> for Choice {
-    fn from(selection: &Selection) -> Self {
-        Self {
-            suites: selection.suites.clone(),
-            quick: selection.quick,
-            published: selection.published,
-            complete: selection.complete,
-            rounds: selection.rounds,
-            only: selection.only.clone(),
-            probe: selection.probe,
-            comparison: None,
-        }
-    }
-}
-
-impl From<&RunArgs> for Request {
-    fn from(args: &RunArgs) -> Self {
-        Self {
-            choice: Choice::from(&args.selection),
-            seed: args.selection.seed,
-            budget: args.budget,
-            hosts: HostRequest {
-                places: args.hosts.host.iter().chain(&args.hosts.server_at).cloned().collect(),
-                servers: Vec::new(),
-                file: args.hosts.hosts.clone(),
-                network: args.hosts.host_network || args.hosts.server_at.is_some(),
-            },
-            out: args.out.clone(),
-            resume: args.resume.clone(),
-            install: args.install,
-            quiet: args.quiet,
-        }
-    }
 }

@@ -2,16 +2,15 @@
 
 use super::load::paths_are_in;
 use super::{Terminal, history, print, report_note};
-use crate::cli::{BuildOptions, CommandOptions, CompareArgs, rpc_method, with_settings};
+use crate::cli::{CompareArgs, CompareFlags, LoadFlags, Project, Servers, rpc_method};
 use crate::error::Error;
 use crate::journal::{self, RUNS};
 use crate::judge::pairs::stored;
 use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
-use crate::project::Project;
 use crate::report;
 use crate::report::comparison::{ComparisonReport, comment, prospect, written};
-use crate::session::{End, Event, Request, Session};
+use crate::session::{End, Event, Session, again};
 use crate::stats::verdict::Verdict;
 use crate::subject::words;
 use crate::url::{Scheme, Url};
@@ -25,12 +24,12 @@ use std::process::ExitCode;
 /// # Errors
 /// Bad input, or nothing could be measured.
 pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) -> Result<ExitCode, Error> {
-    let (what, builds) = What::from_words(&args.what, &args.commands, &args.builds)?;
+    let (what, flags) = What::from_words(&args.what, &args.flags)?;
     if let What::Runs([one, two]) = what {
         let (one, two) = (journal::read(Path::new(&one))?, journal::read(Path::new(&two))?);
         return print(&report::comparison::of_stored(&stored::compare(&one, &two), terminal.style));
     }
-    let compared = measure(&builds, what, ComparisonKind::Compare, script, terminal, None)?;
+    let compared = measure(&flags, what, ComparisonKind::Compare, script, terminal, None)?;
     match compared {
         Measured { end: End::Interrupted, .. } => Ok(ExitCode::from(130)),
         Measured { comparison, .. } if comparison.conclusion == Verdict::Missing => {
@@ -45,39 +44,34 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
 pub(super) enum What {
     /// Builds in the cells of a suite; `None` with `--resume`.
     Suite(Option<String>),
-    Commands(Vec<String>, Box<CommandOptions>),
+    Servers(Servers),
     Runs([String; 2]),
 }
 
 impl What {
-    /// By the words on the command line and the project's file; with the options, completed by that file.
+    /// By the words on the command line and the project's file; with the flags, completed by that file.
     ///
     /// # Errors
     /// Words that are neither; with the nearest suite.
-    pub(super) fn from_words(
-        words: &[String],
-        options: &CommandOptions,
-        builds: &BuildOptions,
-    ) -> Result<(Self, BuildOptions), Error> {
+    pub(super) fn from_words(words: &[String], flags: &CompareFlags) -> Result<(Self, CompareFlags), Error> {
         if let [] | [_] = words
             && let Some(project) = Project::find()?
-            && words.iter().all(|name| project.settings.compare.contains_key(name))
+            && words.iter().all(|name| project.has(name))
         {
-            let name = words.first().map(String::as_str);
-            let settings = project.comparison(name)?;
-            let (options, builds) = with_settings(std::env::args_os().collect(), &project, name, &settings)?;
-            return Ok((Self::Commands(settings.start.0, Box::new(options)), builds));
+            let (servers, flags) = project.complete(words.first().map(String::as_str), flags)?;
+            return Ok((Self::Servers(servers), flags));
         }
-        Self::of_words(words, options, builds.has_revisions()).map(|what| (what, builds.clone()))
+        let mut flags = flags.clone();
+        Self::of_words(words, &mut flags).map(|what| (what, flags))
     }
 
-    fn of_words(words: &[String], options: &CommandOptions, has_revisions: bool) -> Result<Self, Error> {
+    fn of_words(words: &[String], flags: &mut CompareFlags) -> Result<Self, Error> {
         let is_run = |word: &String| journal::is_run(Path::new(word));
-        let commands = || Self::Commands(words.to_vec(), Box::new(options.clone()));
+        let commands = || Self::Servers(Servers { lines: words.to_vec(), ..Servers::default() });
         match words {
             [] => return Ok(Self::Suite(None)),
-            [_] if !options.lists.is_empty() => return Ok(commands()),
-            [one] if has_revisions && one.contains([' ', '/']) => return Ok(commands()),
+            [_] if !flags.settings.subjects.values.is_empty() => return Ok(commands()),
+            [one] if flags.has_revisions() && one.contains([' ', '/']) => return Ok(commands()),
             [one] if !one.contains([' ', '/']) => return Ok(Self::Suite(Some(one.clone()))),
             [one] => {
                 return Err(Error::Input(format!(
@@ -101,7 +95,7 @@ impl What {
                 )));
             }
             if Url::has_scheme(word) {
-                return Self::of_addresses(words, options);
+                return addresses(words, flags).map(Self::Servers);
             }
             if !words::is_command(word) {
                 let suites = suite::load_all(&home::find()?)?;
@@ -115,69 +109,60 @@ impl What {
     }
 }
 
-impl What {
-    /// Servers that run elsewhere.
-    fn of_addresses(words: &[String], options: &CommandOptions) -> Result<Self, Error> {
-        if let Some(command) = words.iter().find(|word| !Url::has_scheme(word)) {
-            return Err(Error::Input(format!(
-                "`{command}` is no address, and commands are not compared with addresses: give http://... \
-                 for each, or commands alone"
-            )));
-        }
-        let CommandOptions { tcp, udp, ws, .. } = *options;
-        if options.url.is_some() || !options.companions.is_empty() || tcp || udp || ws {
-            return Err(Error::Input(
-                "--url, --with, --tcp, --udp and --ws are for commands: an address has its protocol \
-                 (http://, tcp://, ...) and its path in it"
-                    .into(),
-            ));
-        }
-        let urls = words.iter().map(|word| Url::parse(word)).collect::<Result<Vec<_>, _>>();
-        let urls = urls.map_err(Error::Input)?;
-        let scheme = urls[0].scheme;
-        if let Some(other) = urls.iter().map(|url| url.scheme).find(|other| *other != scheme) {
-            return Err(Error::Input(format!(
-                "{}:// and {}:// are not compared: give one of them",
-                scheme.name, other.name
-            )));
-        }
-        let is = |names: &[&str]| names.contains(&scheme.name);
-        if is(&["kcp", "quic"]) {
-            return Err(Error::Input(format!(
-                "{0}:// is not compared: use linerate load {0}://",
-                scheme.name
-            )));
-        }
-        check_version(options, scheme)?;
-        let method = scheme.is_of_calls().then(|| rpc_method(&urls[0].path).map_err(Error::Input));
-        let grpc = options.grpc.clone().map_or_else(|| method.transpose(), |given| Ok(Some(given)))?;
-        let resolved = urls.into_iter().map(|url| {
-            if let Some(file) = options.request.requests.as_deref().filter(|_| url.path != "/") {
-                return Err(paths_are_in(file, &url.path));
-            }
-            // A datagram would have to be answered.
-            let of_datagrams = options.h3 || scheme.is_of_datagrams();
-            let address = if of_datagrams { address::usual(&url)? } else { address::to_connect(&url)? };
-            Ok((PlannedTarget { host: url.authority(), path: url.path }, address))
-        });
-        let targets = resolved.collect::<Result<_, Error>>()?;
-        let options = CommandOptions {
-            targets,
-            https: scheme.has_tls(),
-            h2: options.h2 || is(&["h2", "h2c"]),
-            h3: options.h3 || is(&["h3"]),
-            grpc,
-            tcp: is(&["tcp", "tls"]),
-            udp: is(&["udp"]),
-            ws: is(&["ws", "wss"]),
-            ..options.clone()
-        };
-        Ok(Self::Commands(words.to_vec(), Box::new(options)))
+/// Servers that run elsewhere; their scheme becomes a part of the load.
+fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<Servers, Error> {
+    if let Some(command) = words.iter().find(|word| !Url::has_scheme(word)) {
+        return Err(Error::Input(format!(
+            "`{command}` is no address, and commands are not compared with addresses: give http://... \
+             for each, or commands alone"
+        )));
     }
+    let settings = &mut flags.settings;
+    let LoadFlags { tcp, udp, ws, .. } = settings.load;
+    if settings.load.url.is_some() || !settings.subjects.with.is_empty() || tcp || udp || ws {
+        return Err(Error::Input(
+            "--url, --with, --tcp, --udp and --ws are for commands: an address has its protocol \
+             (http://, tcp://, ...) and its path in it"
+                .into(),
+        ));
+    }
+    let urls = words.iter().map(|word| Url::parse(word)).collect::<Result<Vec<_>, _>>();
+    let urls = urls.map_err(Error::Input)?;
+    let scheme = urls[0].scheme;
+    if let Some(other) = urls.iter().map(|url| url.scheme).find(|other| *other != scheme) {
+        return Err(Error::Input(format!(
+            "{}:// and {}:// are not compared: give one of them",
+            scheme.name, other.name
+        )));
+    }
+    let is = |names: &[&str]| names.contains(&scheme.name);
+    if is(&["kcp", "quic"]) {
+        return Err(Error::Input(format!("{0}:// is not compared: use linerate load {0}://", scheme.name)));
+    }
+    let load = &mut settings.load;
+    check_version(load, scheme)?;
+    load.https = scheme.has_tls();
+    load.h2 |= is(&["h2", "h2c"]);
+    load.h3 |= is(&["h3"]);
+    (load.tcp, load.udp, load.ws) = (is(&["tcp", "tls"]), is(&["udp"]), is(&["ws", "wss"]));
+    if scheme.is_of_calls() && load.grpc.is_none() {
+        load.grpc = Some(rpc_method(&urls[0].path).map_err(Error::Input)?);
+    }
+    let resolved = urls.into_iter().map(|url| {
+        if let Some(file) = load.request.requests.as_deref().filter(|_| url.path != "/") {
+            return Err(paths_are_in(file, &url.path));
+        }
+        // A datagram would have to be answered.
+        let is_of_datagrams = load.h3 || scheme.is_of_datagrams();
+        let address = if is_of_datagrams { address::usual(&url)? } else { address::to_connect(&url)? };
+        Ok((PlannedTarget { host: url.authority(), path: url.path }, address))
+    });
+    let targets = resolved.collect::<Result<_, Error>>()?;
+    Ok(Servers { lines: words.to_vec(), targets, ..Servers::default() })
 }
 
 /// Checks that the version of HTTP which the options say is not another one than that of the addresses.
-fn check_version(options: &CommandOptions, scheme: &Scheme) -> Result<(), Error> {
+fn check_version(options: &LoadFlags, scheme: &Scheme) -> Result<(), Error> {
     let versions: [(&str, bool, &[&str]); 3] = [
         ("h2", options.h2, &["http", "https", "h2", "h2c"]),
         ("h3", options.h3, &["https", "h3"]),
@@ -204,30 +189,24 @@ pub(super) struct Measured {
 /// # Errors
 /// Bad input, or the lab is lost.
 pub(super) fn measure(
-    builds: &BuildOptions,
+    flags: &CompareFlags,
     what: What,
     kind: ComparisonKind,
     script: Option<&Path>,
     terminal: Terminal,
     history: Option<&Path>,
 ) -> Result<Measured, Error> {
-    let comparison = builds.comparison(kind);
     let request = match what {
-        What::Suite(None) | What::Runs(_) if builds.resume.is_none() => {
+        What::Suite(None) | What::Runs(_) if flags.run.resume.is_none() => {
             return Err(Error::Input(
                 "name two commands, such as './old' './new', or a suite; `linerate list` shows these; \
                  `linerate init` writes a linerate.toml, with which there is nothing to name"
                     .into(),
             ));
         }
-        What::Suite(suite) => builds.request(suite, comparison),
-        What::Runs(_) => builds.request(None, comparison),
-        What::Commands(commands, options) => {
-            let comparison = options.comparison(&commands, comparison)?;
-            let budget = builds.budget_of_commands(kind);
-            let hosts = options.host_request();
-            Request { budget: Some(budget), hosts, ..builds.request(None, comparison) }
-        }
+        What::Suite(suite) => flags.of_suite(suite, kind),
+        What::Runs(_) => flags.of_suite(None, kind),
+        What::Servers(servers) => flags.of_servers(&servers, kind)?,
     };
     let mut session = Session::open(&request, script)?;
     let end = session.measure(&mut |event| match event {
@@ -257,12 +236,11 @@ pub(super) fn measure(
     })?;
     print(&report::TERMINAL.render(&report, terminal.style))?;
     folder.map(report_note).into_iter().for_each(|text| note(&text));
-    if let Some(file) = &builds.comment {
+    if let Some(file) = &flags.comment {
         journal::write(file, &comment(&report, comparison))?;
     }
     if let (End::Interrupted, Some(folder)) = (end, folder) {
-        let name = if kind == ComparisonKind::Gate { "gate" } else { "compare" };
-        note(&format!("interrupted; go on with: linerate {name} --resume {}", folder.display()));
+        note(&format!("interrupted; go on with: {}", again(folder, &report.run.command)));
     }
     Ok(Measured { end, comparison: comparison.clone() })
 }
@@ -282,10 +260,10 @@ mod tests {
         args
     }
 
-    fn of_addresses(words: &[&str]) -> Result<CommandOptions, String> {
-        let args = parsed(words);
-        match What::of_words(&args.what, &args.commands, false).map_err(|e| e.to_string())? {
-            What::Commands(_, options) => Ok(*options),
+    fn of_addresses(words: &[&str]) -> Result<(Servers, CompareFlags), String> {
+        let CompareArgs { what, mut flags } = parsed(words);
+        match What::of_words(&what, &mut flags).map_err(|e| e.to_string())? {
+            What::Servers(servers) => Ok((servers, flags)),
             other => panic!("{other:?}"),
         }
     }
@@ -308,20 +286,20 @@ mod tests {
             ("wss", tcp, "wss"),
         ] {
             let url = format!("{scheme}://{place}/");
-            assert_eq!(of_addresses(&[&url, &url]).unwrap().layer(), layer);
+            assert_eq!(of_addresses(&[&url, &url]).unwrap().1.settings.load.layer(), layer);
         }
         let url = format!("grpcs://{tcp}/shop.Items/Get");
-        let calls = of_addresses(&[&url, &url]).unwrap();
-        assert_eq!((calls.layer(), calls.grpc.as_deref()), ("h2", Some("shop.Items/Get")));
+        let load = of_addresses(&[&url, &url]).unwrap().1.settings.load;
+        assert_eq!((load.layer(), load.grpc.as_deref()), ("h2", Some("shop.Items/Get")));
     }
 
     #[test]
     fn echoes_over_tls_come_from_servers_whose_certificates_are_not_verified() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("wss://{}/chat", listener.local_addr().unwrap());
-        let comparison = parsed(&[&url]).builds.comparison(ComparisonKind::Compare);
-        let options = of_addresses(&[&url, &url]).unwrap();
-        let planned = options.comparison(&[url.clone(), url], comparison).unwrap().commands.unwrap();
+        let (servers, flags) = of_addresses(&[&url, &url]).unwrap();
+        let request = flags.of_servers(&servers, ComparisonKind::Compare).unwrap();
+        let planned = request.choice.comparison.unwrap().commands.unwrap();
         let mut spec = Spec::new(Role::Client, &planned.layer, "rr");
         ask_of(&planned, &planned.commands[0].name, &mut spec, 1);
         assert!(spec.request.unwrap().insecure && spec.tls.is_some());

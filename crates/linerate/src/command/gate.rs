@@ -42,9 +42,9 @@ pub fn refused(refusal: &clap::Error) -> ExitCode {
 
 fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<u8, Error> {
     let kind = ComparisonKind::Gate;
-    let (what, builds) = What::from_words(&args.what, &args.commands, &args.builds)?;
+    let (what, flags) = What::from_words(&args.what, &args.flags)?;
     let history = args.history.as_deref();
-    let Measured { end, comparison, .. } = measure(&builds, what, kind, script, terminal, history)?;
+    let Measured { end, comparison, .. } = measure(&flags, what, kind, script, terminal, history)?;
     if end == End::Interrupted {
         return Ok(INTERRUPTED);
     }

@@ -4,7 +4,7 @@ use super::print;
 use crate::cli::InitArgs;
 use crate::error::Error;
 use crate::home::PROJECT;
-use crate::project::look::{files, look};
+use crate::project::{files, look};
 use std::path::Path;
 use std::process::ExitCode;
 

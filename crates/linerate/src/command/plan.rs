@@ -52,9 +52,9 @@ fn choose(
 fn run_of(suites: &[PlannedSuite], args: &PlanArgs) -> Run {
     Run {
         schema: RUN_SCHEMA.into(),
-        seed: args.selection.seed.unwrap_or(0),
+        seed: args.selection.cells.seed.unwrap_or(0),
         rounds: suites.iter().map(|suite| suite.rounds).max().unwrap_or(0),
-        quick: args.selection.quick,
+        quick: args.selection.cells.quick,
         published: args.selection.published,
         all_rows: Choice::from(&args.selection).is_complete(),
         linerate: env!("CARGO_PKG_VERSION").into(),

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// # Errors
 /// Bad input, or nothing could be measured. Trials made before an error are in the journal and in the report.
 pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<ExitCode, Error> {
-    if args.selection.suites.is_empty() && !args.selection.published && args.resume.is_none() {
+    if args.selection.suites.is_empty() && !args.selection.published && args.run.resume.is_none() {
         return print(&overview::text(script)?);
     }
     let mut session = Session::open(&Request::from(args), script)?;

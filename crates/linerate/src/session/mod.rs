@@ -6,7 +6,6 @@
 
 mod arms;
 mod capacity;
-mod command;
 mod learn;
 mod measure;
 mod prepare;
@@ -16,7 +15,8 @@ mod stored;
 mod written;
 
 pub use measure::{seconds_in_all, seconds_or_guess};
-pub use request::{HostRequest, Request};
+pub use request::{HostRequest, Request, fresh_seed};
+pub use stored::again;
 
 use crate::error::Error;
 use crate::home;
@@ -86,19 +86,21 @@ impl Session {
             .resume
             .as_ref()
             .filter(|folder| journal::is_run(folder) || request.choice.suites.is_empty());
-        let stored = resumed.map(|folder| journal::read(folder)).transpose()?;
+        let mut stored = resumed.map(|folder| journal::read(folder)).transpose()?;
         let out = request.resume.as_ref().or(request.out.as_ref());
         if stored.is_none() {
             journal::check(out.map(PathBuf::as_path))?;
         }
-        let given = &request.choice;
-        let choice = stored.as_ref().map_or_else(|| given.clone(), |s| stored::choice(&s.run, &given.suites));
         let home = home::find()?;
         let registry = Registry::load(&home)?;
         let given = placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?;
-        if let (Some(folder), Some(stored)) = (resumed, &stored) {
-            stored::check_commands(folder, &stored.run, request.choice.comparison.as_ref(), &given)?;
-        }
+        let choice = match (resumed, &mut stored) {
+            (Some(folder), Some(stored)) => {
+                stored::check_executed(folder, &mut stored.run, request, &given)?;
+                stored::choice(&stored.run, &request.choice.suites)
+            }
+            _ => request.choice.clone(),
+        };
         let (registry, mut suites) = match choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref())
         {
             Some(commands) => (subject::registry(registry, commands), vec![subject::suite(commands)]),
@@ -245,12 +247,12 @@ impl Session {
 }
 
 fn new_run(request: &Request, suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
-    let seed = request.seed.unwrap_or_else(fresh_seed);
+    let seed = request.seed;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let mut run = Run {
         schema: RUN_SCHEMA.into(),
         id: format!("{}-{:04x}", started.replace([':', '-'], ""), seed & 0xffff),
-        command: command::line(request, seed),
+        command: request.command.clone(),
         seed,
         rounds: 0,
         quick: request.choice.quick,
@@ -279,9 +281,4 @@ fn has_duets(suite: &PlannedSuite) -> bool {
 
 fn lab_is_lost(error: LabError) -> Error {
     Error::NothingMeasured(format!("{error}\n`linerate doctor` shows what this machine lacks"))
-}
-
-fn fresh_seed() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    now.as_nanos() as u64 & u64::from(u32::MAX)
 }

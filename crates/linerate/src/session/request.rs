@@ -3,15 +3,16 @@
 use crate::placement::RolePlace;
 use crate::plan::Choice;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A new run, or one to go on with.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
     /// With a comparison of two builds, its rounds end by its own rule.
     pub choice: Choice,
-    /// `None`: drawn.
-    pub seed: Option<u64>,
+    /// As text: the command line that makes the run again.
+    pub command: String,
+    pub seed: u64,
     /// After the first rounds, units are made of what is open, until this time is used.
     pub budget: Option<Duration>,
     pub hosts: HostRequest,
@@ -19,6 +20,9 @@ pub struct Request {
     pub out: Option<PathBuf>,
     /// The folder of a run to go on with.
     pub resume: Option<PathBuf>,
+    /// The user says nothing about builds and servers, so a run that goes on has those of its own plan, if
+    /// these are linerate's.
+    pub is_bare: bool,
     /// Missing packages of systems are installed first.
     pub install: bool,
     /// Without progress.
@@ -35,4 +39,10 @@ pub struct HostRequest {
     pub file: Option<PathBuf>,
     /// The path is the real network.
     pub network: bool,
+}
+
+/// A seed for a run whose user gives none.
+pub fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 & u64::from(u32::MAX)
 }

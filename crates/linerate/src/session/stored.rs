@@ -1,16 +1,23 @@
 //! `--resume`: a run that was cut off goes on with the cells and versions that it began with.
 
+use super::Request;
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::lab::program::quoted;
 use crate::measurement::{
-    ComparisonKind, Duet, PlannedArm, PlannedCell, PlannedCommands, PlannedComparison, PlannedHost,
-    PlannedSuite, Run, Stored, Trial,
+    Duet, PlannedArm, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Run, Stored, Trial,
 };
 use crate::plan::{self, Choice};
 use crate::suite;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
+
+/// Differences between two plans that an error names.
+const MOST_NAMED: usize = 3;
 
 /// The choice that gives at least the cells of a stored run. A suite of a file of its own is given again.
 pub(super) fn choice(run: &Run, given: &[String]) -> Choice {
@@ -28,112 +35,130 @@ pub(super) fn choice(run: &Run, given: &[String]) -> Choice {
     }
 }
 
-/// Checks that the user gave again what a stored run would execute outside of the lab: its folder may come
-/// from someone else. These are the builds and programs of a comparison, and ssh with its options.
+/// What a run executes that is not linerate's own: builds, programs, servers, and ssh with its options.
+#[derive(Debug, PartialEq, Serialize)]
+struct Executed {
+    comparison: Option<PlannedComparison>,
+    hosts: Vec<PlannedHost>,
+}
+
+impl Executed {
+    fn asked(comparison: Option<&PlannedComparison>, hosts: &[PlannedHost]) -> Self {
+        Self {
+            comparison: comparison.map(PlannedComparison::as_asked),
+            hosts: hosts.iter().map(PlannedHost::as_asked).collect(),
+        }
+    }
+}
+
+/// Checks that a stored run executes what the command line asks for, compared as one value: its folder may
+/// come from someone else. Only what the run has learned is then the stored plan's own.
 ///
 /// # Errors
-/// The options that are not given, or have other values.
-pub(super) fn check_commands(
+/// The plans differ; with the differences and the command of the run.
+pub(super) fn check_executed(
     folder: &Path,
-    run: &Run,
-    comparison: Option<&PlannedComparison>,
+    run: &mut Run,
+    request: &Request,
     hosts: &[PlannedHost],
 ) -> Result<(), Error> {
-    let subcommand = match run.comparison.as_ref().map(|comparison| comparison.kind) {
-        None => "run",
-        Some(ComparisonKind::Compare) => "compare",
-        Some(ComparisonKind::Gate) => "gate",
-    };
-    let mut absent = run.comparison.as_ref().map_or_else(Vec::new, |stored| of_builds(stored, comparison));
-    absent.extend(of_hosts(&run.hosts, hosts));
-    if !absent.is_empty() {
-        return Err(Error::Input(format!(
-            "{0}: this run executes commands that are in its run.json, and a folder may come from someone \
-             else. If they are yours, give them again: linerate {subcommand} --resume {0} {1}",
-            folder.display(),
-            absent.join(" ")
-        )));
+    let stored = run.comparison.as_ref();
+    let goes_on = request.is_bare && stored.is_none_or(is_of_linerate);
+    let given = if goes_on { stored } else { request.choice.comparison.as_ref() };
+    let (there, here) = (Executed::asked(stored, &run.hosts), Executed::asked(given, hosts));
+    if there != here {
+        return Err(refused(folder, run, &there, &here));
     }
-    let arms = run.comparison.iter().flat_map(|comparison| [&comparison.base, &comparison.head]);
-    match arms.filter_map(|arm| arm.resolved.as_ref()).find(|commit| !is_hash(commit)) {
-        Some(commit) => Err(Error::Input(format!("{}: `{commit}` is no commit", folder.display()))),
+    let Some(comparison) = &mut run.comparison else { return Ok(()) };
+    check_learned(comparison).map_err(|reason| Error::Input(format!("{}: {reason}", folder.display())))?;
+    let is_of_revisions = comparison.source.is_some();
+    let commands = comparison.commands.iter_mut().flat_map(|all| &mut all.commands);
+    // Its worktree is found again.
+    commands.filter(|_| is_of_revisions).for_each(|command| command.folder = None);
+    Ok(())
+}
+
+/// Systems of linerate with other settings: no program, build or server of the user's own.
+fn is_of_linerate(comparison: &PlannedComparison) -> bool {
+    let is_setting = |arm: &PlannedArm| {
+        Arm::parse(&arm.arm).is_ok_and(|arm| arm.program.is_none() && arm.env.is_empty() && arm.git.is_none())
+    };
+    comparison.commands.is_none()
+        && comparison.source.is_none()
+        && is_setting(&comparison.base)
+        && is_setting(&comparison.head)
+}
+
+fn refused(folder: &Path, run: &Run, there: &Executed, here: &Executed) -> Error {
+    let value = |executed: &Executed| serde_json::to_value(executed).expect("plans are JSON");
+    let mut all = Vec::new();
+    differences("", &value(there), &value(here), &mut all);
+    let others = all.len().saturating_sub(MOST_NAMED);
+    let more = if others == 0 { String::new() } else { format!("\n  and {others} more") };
+    all.truncate(MOST_NAMED);
+    Error::Input(format!(
+        "{}: the plan in run.json is not that of this command line, and a folder may come from someone else, \
+         so nothing of it is executed:\n  {}{more}\nread the command of the run before you give it again: {}",
+        folder.display(),
+        all.join("\n  "),
+        again(folder, &run.command)
+    ))
+}
+
+/// Where two plans differ, each with both values.
+fn differences(place: &str, there: &Value, here: &Value, all: &mut Vec<String>) {
+    let inside = |name: &str| if place.is_empty() { name.to_owned() } else { format!("{place}.{name}") };
+    let shown = |value: &Value| match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Object(_) => "something".to_owned(),
+        value => value.to_string(),
+    };
+    match (there, here) {
+        (Value::Object(one), Value::Object(other)) => {
+            for key in one.keys().chain(other.keys()).collect::<BTreeSet<_>>() {
+                let [one, other] = [one, other].map(|map| map.get(key).unwrap_or(&Value::Null));
+                differences(&inside(key), one, other, all);
+            }
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            for (index, (one, other)) in one.iter().zip(other).enumerate() {
+                differences(&inside(&index.to_string()), one, other, all);
+            }
+        }
+        _ if there == here => {}
+        _ => all.push(format!("{place}: {} in run.json, {} here", shown(there), shown(here))),
+    }
+}
+
+/// The command of a run with `--resume` behind its subcommand: what its user gives to go on with it.
+pub fn again(folder: &Path, command: &str) -> String {
+    let resume = format!("--resume {}", quoted(&folder.display().to_string()));
+    match command.splitn(3, ' ').collect::<Vec<_>>()[..] {
+        [program, subcommand, rest] => format!("{program} {subcommand} {resume} {rest}"),
+        _ => format!("{command} {resume}"),
+    }
+}
+
+/// Learned values that could not have been learned.
+fn check_learned(comparison: &PlannedComparison) -> Result<(), String> {
+    let arms = [&comparison.base, &comparison.head];
+    if let Some(commit) = arms.into_iter().filter_map(|arm| arm.resolved.as_ref()).find(|one| !is_hash(one)) {
+        return Err(format!("`{commit}` is no commit"));
+    }
+    let on_host = comparison.commands.iter().filter(|commands| commands.on_host);
+    let mut found = on_host.flat_map(|commands| &commands.commands).filter_map(|command| command.address);
+    match found.find(|address| !is_own(address.ip())) {
+        Some(address) => Err(format!("{address} is no address of this machine, where its servers ran")),
         None => Ok(()),
     }
 }
 
-/// The options of the stored builds and programs that differ from those given.
-fn of_builds(stored: &PlannedComparison, given: Option<&PlannedComparison>) -> Vec<String> {
-    let executes = |arm: &PlannedArm| {
-        Arm::parse(&arm.arm).map_or(true, |arm| arm.program.is_some() || !arm.env.is_empty())
-    };
-    let arm = |arm: &PlannedArm| executes(arm).then(|| arm.arm.clone());
-    let (source, given_source) = (stored.source.as_ref(), given.and_then(|given| given.source.as_ref()));
-    let options = [
-        ("base", arm(&stored.base), given.map(|given| &given.base.arm)),
-        ("head", arm(&stored.head), given.map(|given| &given.head.arm)),
-        ("checkout", source.map(|s| s.checkout.clone()), given_source.map(|s| &s.checkout)),
-        ("build", source.map(|s| s.build.clone()), given_source.map(|s| &s.build)),
-        ("program", source.and_then(|s| s.program.clone()), given_source.and_then(|s| s.program.as_ref())),
-    ];
-    let differ = options.into_iter().filter_map(|(name, stored, given)| {
-        let stored = stored.filter(|stored| Some(stored) != given)?;
-        Some(format!("--{name} {}", quoted(&stored)))
-    });
-    let given_commands = given.and_then(|given| given.commands.as_ref());
-    let commands = stored.commands.iter().flat_map(|stored| of_servers(stored, given_commands));
-    commands.chain(differ).collect()
-}
-
-/// The commands of servers, if they are not those given, and their folder, if it is not the current one.
-fn of_servers(stored: &PlannedCommands, given: Option<&PlannedCommands>) -> Vec<String> {
-    let lines = |planned: &PlannedCommands| -> Vec<String> {
-        let option = |name: &str, text: &String| format!("--{name} {}", quoted(text));
-        let commands = || planned.commands.iter();
-        let setups = commands().filter_map(|one| Some(option("setup", one.setup.as_ref()?)));
-        let cleanups = commands().filter_map(|one| Some(option("cleanup", one.cleanup.as_ref()?)));
-        let companions = planned.companions.iter().map(|one| option("with", one));
-        let hosts = commands()
-            .filter_map(|one| Some(option("host", &format!("{}={}", one.name, one.host.as_ref()?))));
-        let upstream = planned.upstream.iter().map(|upstream| option("upstream", &upstream.command));
-        let all = commands()
-            .map(|one| quoted(&one.command))
-            .chain(upstream)
-            .chain(setups)
-            .chain(cleanups)
-            .chain(hosts);
-        let mut all: Vec<String> = all.chain(companions).collect();
-        // Revisions have one command.
-        all.dedup();
-        all
-    };
-    let is_here = given.is_none_or(|given| given.folder == stored.folder);
-    if is_here && given.map(lines) == Some(lines(stored)) {
-        return Vec::new();
-    }
-    lines(stored)
-        .into_iter()
-        .chain((!is_here).then(|| format!("(in the folder {})", stored.folder.display())))
-        .collect()
-}
-
-/// `--host` of each role, if the machines are not those given. Their addresses and CPUs are no commands.
-fn of_hosts(stored: &[PlannedHost], given: &[PlannedHost]) -> Vec<String> {
-    let command = |host: &PlannedHost| {
-        let ssh = (host.destination.clone(), host.ssh_options.clone(), host.agent.clone());
-        (host.place.clone(), host.roles.clone(), ssh)
-    };
-    if stored.iter().map(command).eq(given.iter().map(command)) {
-        return Vec::new();
-    }
-    let places = stored.iter().flat_map(|host| host.roles.iter().map(move |role| (role, &host.place)));
-    let options = places.map(|(role, place)| format!("--host {}", quoted(&format!("{role}={place}"))));
-    let has_options = stored.iter().any(|host| command(host).2 != (None, Vec::new(), None));
-    let file = has_options.then(|| "--hosts FILE (with the ssh options of that run)".to_owned());
-    options.chain(["--host-network".to_owned()]).chain(file).collect()
-}
-
 fn is_hash(commit: &str) -> bool {
     !commit.is_empty() && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_own(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
 }
 
 /// The suite's own cells of a comparison of builds: its arms need not fit others.
@@ -188,4 +213,108 @@ pub(super) fn check_same(
 fn without_systems(suite: &PlannedSuite) -> PlannedSuite {
     let cells = suite.cells.iter().map(PlannedCell::definition).collect();
     PlannedSuite { cells, ..suite.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The plan of two commands, with what a run has learned.
+    fn stored() -> Value {
+        let warm = json!({ "time": 1_000_000, "is_steady": true, "response": 1_000 });
+        let commands = json!({
+            "commands": [
+                { "name": "a", "command": "./a", "address": "127.0.0.1:80", "warmup": warm },
+                { "name": "b", "command": "./b", "setup": "make" },
+            ],
+            "folder": "/shop", "port": 8080, "connections": 16, "threads": 1, "capacity": 5.0,
+            "requests": [{ "method": "GET", "path": "/", "expect": { "status": 200 } }],
+        });
+        json!({ "kind": "compare", "base": { "arm": "a" }, "head": { "arm": "b" }, "margin": 0.01,
+                "remarks": ["stripped"], "commands": commands })
+    }
+
+    fn check(stored: &Value, request: &Request) -> Result<Run, String> {
+        let comparison = serde_json::from_value(stored.clone()).unwrap();
+        let command = "linerate compare ./a ./b --seed 7".to_owned();
+        let mut run = Run { comparison: Some(comparison), command, ..Run::default() };
+        check_executed(Path::new("dir"), &mut run, request, &[]).map_err(|e| e.to_string())?;
+        Ok(run)
+    }
+
+    /// The command line that asks for this plan.
+    fn asking(plan: &Value) -> Request {
+        let comparison: PlannedComparison = serde_json::from_value(plan.clone()).unwrap();
+        let choice = Choice { comparison: Some(comparison.as_asked()), ..Choice::default() };
+        Request { choice, ..Request::default() }
+    }
+
+    #[test]
+    fn what_a_run_has_learned_is_no_difference_and_is_kept() {
+        let run = check(&stored(), &asking(&stored())).unwrap();
+        let commands = run.comparison.unwrap().commands.unwrap();
+        assert_eq!((commands.capacity, commands.requests[0].expect.status), (Some(5.0), Some(200)));
+        assert!(commands.commands[0].warmup.is_some() && commands.commands[0].address.is_some());
+    }
+
+    #[test]
+    fn whatever_differs_in_a_stored_plan_is_refused_and_named() {
+        for (place, value) in [
+            ("/commands/commands/0/folder", json!("/evil")),
+            ("/commands/commands/0/command", json!("./evil")),
+            ("/commands/commands/1/setup", json!("evil")),
+            ("/commands/commands/1/cleanup", json!("evil")),
+            ("/commands/commands/0/host", json!("ssh:evil")),
+            ("/commands/folder", json!("/evil")),
+            ("/commands/on_host", json!(true)),
+            ("/commands/companions", json!(["evil"])),
+            ("/commands/upstream", json!({ "command": "evil" })),
+            ("/source", json!({ "checkout": "/evil", "build": "evil" })),
+        ] {
+            let mut edited = stored();
+            let (parent, key) = place.rsplit_once('/').unwrap();
+            edited.pointer_mut(parent).unwrap()[key] = value;
+            let error = check(&edited, &asking(&stored())).unwrap_err();
+            let named = format!("\n  comparison{}: ", place.replace('/', "."));
+            assert!(error.contains(&named), "{named}: {error}");
+            assert!(error.ends_with(": linerate compare --resume 'dir' ./a ./b --seed 7"), "{error}");
+        }
+    }
+
+    #[test]
+    fn commands_are_given_again_and_settings_of_linerates_own_systems_are_not() {
+        let bare = Request { is_bare: true, ..Request::default() };
+        let refused = check(&stored(), &bare).unwrap_err();
+        assert!(refused.contains("comparison: something in run.json, nothing here"), "{refused}");
+        let gate = |head: &str| {
+            let [base, head] = ["default", head].map(|arm| json!({ "arm": arm }));
+            json!({ "kind": "gate", "base": base, "head": head, "margin": 0.01 })
+        };
+        for head in ["set:threads=4", "plant=300"] {
+            assert!(check(&gate(head), &bare).is_ok(), "{head}");
+        }
+        for head in ["program=/evil", "env:CXX=evil", "git=one"] {
+            assert!(check(&gate(head), &bare).is_err(), "{head}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_the_network_of_this_machine_is_one_of_its_own() {
+        let mut plan = stored();
+        plan["commands"]["on_host"] = true.into();
+        let request = asking(&plan);
+        assert!(check(&plan, &request).is_ok());
+        plan["commands"]["commands"][0]["address"] = "192.0.2.1:80".into();
+        let refused = check(&plan, &request).unwrap_err();
+        assert!(refused.contains("192.0.2.1:80 is no address of this machine"), "{refused}");
+    }
+
+    #[test]
+    fn the_command_of_a_run_goes_on_with_its_folder_named() {
+        let command = "linerate gate './a' --seed 7 # linerate.toml: url = \"/\"";
+        let text = again(Path::new("/x y"), command);
+        assert_eq!(text, "linerate gate --resume '/x y' './a' --seed 7 # linerate.toml: url = \"/\"");
+        assert_eq!(again(Path::new("d"), "linerate gate"), "linerate gate --resume 'd'");
+    }
 }

@@ -69,7 +69,7 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     let comment = fs::read_to_string(&comment).unwrap();
     assert!(comment.starts_with(&format!("**{sentence}")), "{comment}");
     assert!(comment.lines().count() < 60 && comment.contains("<details>"), "{comment}");
-    assert!(comment.contains("linerate gate mini --budget 5m --only '*/pipe' --base 'set:buffer=16384'"));
+    assert!(comment.contains("linerate gate mini --only '*/pipe' --seed 7 --base set:buffer=16384"));
     assert!(folder.read("report.html").contains(sentence) && folder.read("report.md").contains(sentence));
 
     // A column for each build, by which both readings have a sign.
@@ -285,7 +285,8 @@ fn an_interrupted_gate_has_no_verdict_and_goes_on() {
     let slower = || Script::new("cut").cell("fast/pipe@head", 0.208, 0.003);
     let out = gate(&slower().interrupted_at(30), &cut, &[]);
     assert_eq!(out.status, 130, "{}", out.stderr);
-    assert!(out.stderr.contains("linerate gate --resume"), "{}", out.stderr);
+    let again = format!("go on with: linerate gate --resume '{}' mini --only '*/pipe' --seed 7", cut.str());
+    assert!(out.stderr.contains(&again), "{}", out.stderr);
     let out = slower().run(&["gate", "--resume", cut.str()]);
     assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
     assert_eq!(gate(&slower(), &whole, &[]).status, 1);

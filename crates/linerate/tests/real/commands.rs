@@ -84,7 +84,7 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
     let detail = compared.cells[0].detail.as_deref();
     assert!(detail.is_none_or(|text| text == "the client was the limit"), "{detail:?}");
     let names = ["python3 server.py", "python3 ./server.py 'hello'"];
-    let quoted = "linerate compare 'python3 server.py' 'python3 ./server.py '\\''hello'\\''' --name";
+    let quoted = "linerate compare 'python3 server.py' 'python3 ./server.py '\\''hello'\\''' -c 4";
     assert!(run.command.starts_with(quoted), "{}", run.command);
     assert!(names.iter().all(|name| out.stdout.lines().next().unwrap().contains(name)), "{}", out.stdout);
     // What it would start is given again.
@@ -92,10 +92,13 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
         let mut again = command(&["compare", "--resume", "out"]);
         Output::run(again.args(words).current_dir(folder.path()))
     };
-    let refused = resume(&[]);
-    assert!(refused.status == 2 && refused.stderr.contains("'python3 server.py'"), "{}", refused.stderr);
+    for words in [&[][..], &names, &["python3 server.py", "python3 ./evil.py", "-c", "4"]] {
+        let refused = resume(words);
+        let again = "again: linerate compare --resume 'out' 'python3 server.py'";
+        assert!(refused.status == 2 && refused.stderr.contains(again), "{}", refused.stderr);
+    }
     // The budget is used, so nothing is measured again.
-    let again = resume(&names);
+    let again = resume(&[&names[..], &["-c", "4"]].concat());
     assert_eq!((again.status, again.stdout), (0, out.stdout), "{}", again.stderr);
 }
 
@@ -196,7 +199,7 @@ fn companions_are_started_before_each_server_and_values_make_commands() {
     assert_eq!((folder.read("setups"), folder.read("cleanups")), ("1\n2\n".into(), "1\n2\n".into()));
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
     assert!(run.command.contains("--with 'python3 counter.py store'"), "{}", run.command);
-    assert!(run.command.contains("'python3 counter.py 2'"), "{}", run.command);
+    assert!(run.command.contains("'python3 counter.py {n}' -L n 1,2 -c 2"), "{}", run.command);
 }
 
 #[test]
@@ -248,7 +251,7 @@ fn two_addresses_are_compared_by_turns() {
     assert_eq!(known.status, 0, "{}{}", known.stdout, known.stderr);
     assert!(cell("out").findings.cpu().is_some(), "{}", known.stdout);
     assert!(known.stdout.contains("listen on their ports (local)"), "{}", known.stdout);
-    assert!(known.stdout.contains("--host 'near=local' --host 'far=local'"), "{}", known.stdout);
+    assert!(known.stdout.contains("--host near=local --host far=local"), "{}", known.stdout);
     assert!(one.status == 2 && one.stderr.contains("--host far=local for this machine"), "{}", one.stderr);
     assert!(wrong.status == 2 && wrong.stderr.contains("nearest: \"far\""), "{}", wrong.stderr);
 }
@@ -349,8 +352,9 @@ fn servers_of_grpc_are_compared_by_calls_of_a_method() {
     let out = compare(&folder, &words);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
-    let printed = "--grpc 'shop.Items/Get' --streams 10 --message 'base64:/wA='";
-    assert!(run.command.contains(printed), "{}", run.command);
+    assert!(run.command.contains("--grpc shop.Items/Get --message @request.bin"), "{}", run.command);
+    let commands = run.comparison.unwrap().commands.unwrap();
+    assert_eq!((commands.streams, commands.requests[0].body.as_str()), (Some(10), "/wA="));
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
     let _ = fs::remove_dir_all(folder.path().join("out"));

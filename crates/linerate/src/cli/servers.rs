@@ -1,0 +1,233 @@
+//! Flags as the servers of a comparison: their commands or addresses, and what is asked of them.
+
+use super::{CONNECTIONS, CompareFlags, LoadFlags, SIZE, STREAMS, Settings, half_of_cpus};
+use crate::arm::Arm;
+use crate::error::Error;
+use crate::measurement::{
+    PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest, PlannedTarget,
+    PlannedUpstream,
+};
+use crate::subject;
+use crate::subject::values::{self, Filled};
+use linerate_contract::nearest::suggestion;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+/// What `{port}` and PORT are, unless the user's own PORT or --port is another.
+const PORT: u16 = 8080;
+/// Bytes of all requests, which are an argument of a program: the kernel's limit is 128 KiB.
+const LONGEST: usize = 64 << 10;
+
+/// Servers that are compared: commands, or addresses of those that run elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct Servers {
+    /// The commands, or the addresses as they were written.
+    pub lines: Vec<String>,
+    /// What is asked at each address, and where it is.
+    pub targets: Vec<(PlannedTarget, SocketAddr)>,
+    /// Where the commands run; `None`: in the current folder.
+    pub folder: Option<PathBuf>,
+    /// Keys of linerate.toml with their values, for the command that makes the run again.
+    pub keys: Vec<String>,
+}
+
+impl CompareFlags {
+    /// The comparison with its servers.
+    pub(super) fn with_servers(
+        &self,
+        servers: &Servers,
+        comparison: PlannedComparison,
+    ) -> Result<PlannedComparison, Error> {
+        let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
+        let folder = servers.folder.clone().map_or_else(current, Ok)?;
+        let load = &self.settings.load;
+        let requests = load.requests(&folder)?;
+        let named = self.named(servers, &comparison)?;
+        let planned = self.planned(named, folder, requests);
+        // A setup or the build of a revision may make the program.
+        if self.settings.subjects.setup.is_empty() && comparison.source.is_none() {
+            subject::lines(&planned)?;
+        }
+        subject::companions(&planned)?;
+        let arms = match &planned.commands[..] {
+            [base, head @ ..] if comparison.source.is_none() => {
+                let heads: Vec<&str> = head.iter().map(|command| command.name.as_str()).collect();
+                [base.name.clone(), heads.join(", ")]
+            }
+            _ => [comparison.base.arm, comparison.head.arm],
+        };
+        let [base, head] = arms.map(|arm| PlannedArm { arm, resolved: None });
+        Ok(PlannedComparison { base, head, commands: Some(planned), ..comparison })
+    }
+
+    /// The commands with their names, hooks and places.
+    fn named(&self, servers: &Servers, comparison: &PlannedComparison) -> Result<Vec<PlannedCommand>, Error> {
+        let subjects = &self.settings.subjects;
+        let mut filled =
+            values::filled(&servers.lines, &subjects.values, &subjects.setup, &subjects.cleanup)?;
+        if comparison.source.is_some() {
+            filled = two_revisions(filled, comparison)?;
+        }
+        let lines: Vec<String> = filled.iter().map(|one| one.command.clone()).collect();
+        let names = match &subjects.name[..] {
+            [] if !filled[0].name.is_empty() && servers.lines.len() == 1 => {
+                filled.iter().map(|one| one.name.clone()).collect()
+            }
+            given => given.to_vec(),
+        };
+        let mut commands = subject::named(&lines, &names)?;
+        for (command, Filled { setup, cleanup, .. }) in commands.iter_mut().zip(filled) {
+            (command.setup, command.cleanup) = (setup, cleanup);
+        }
+        for (command, (target, address)) in commands.iter_mut().zip(&servers.targets) {
+            (command.target, command.address) = (Some(target.clone()), Some(*address));
+        }
+        place(&self.places.host, &mut commands)?;
+        Ok(commands)
+    }
+
+    fn planned(
+        &self,
+        commands: Vec<PlannedCommand>,
+        folder: PathBuf,
+        requests: Vec<PlannedRequest>,
+    ) -> PlannedCommands {
+        let Settings { subjects, load, .. } = &self.settings;
+        let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
+        let upstream = subjects.upstream.clone();
+        let connections = load.connections.unwrap_or(CONNECTIONS);
+        PlannedCommands {
+            commands,
+            companions: subjects.with.clone(),
+            upstream: upstream.map(|command| PlannedUpstream { command, address: None }),
+            folder,
+            port: subjects.port.or_else(of_user).unwrap_or(PORT),
+            on_host: subjects.network.is_some(),
+            port_is_given: subjects.port.is_some(),
+            requests,
+            requests_file: load.request.requests.clone(),
+            layer: load.layer().into(),
+            size: load.is_echo().then(|| load.size.unwrap_or(SIZE)),
+            connections,
+            streams: load.is_multiplexed().then(|| load.streams.unwrap_or(STREAMS)),
+            are_calls: load.grpc.is_some(),
+            rate: load.rate,
+            capacity: None,
+            threads: half_of_cpus().min(connections),
+            given: load.expect.unwrap_or_default(),
+        }
+    }
+}
+
+impl LoadFlags {
+    fn is_multiplexed(&self) -> bool {
+        self.h2 || self.h3 || self.grpc.is_some()
+    }
+
+    fn is_echo(&self) -> bool {
+        self.tcp || self.udp || self.ws
+    }
+
+    /// The protocol; an echo over TLS has an address.
+    pub(crate) fn layer(&self) -> &'static str {
+        let all = [
+            (self.tcp && self.https, "tls"),
+            (self.ws && self.https, "wss"),
+            (self.tcp, "tcp"),
+            (self.udp, "udp"),
+            (self.ws, "websocket"),
+            (self.h3, "h3"),
+            (self.is_multiplexed() && self.https, "h2"),
+            (self.is_multiplexed(), "h2c"),
+            (self.https, "https"),
+        ];
+        all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or("http", |(_, layer)| layer)
+    }
+
+    /// Flags that need others.
+    fn check(&self) -> Result<(), Error> {
+        let faults = [
+            (
+                self.stream,
+                "--stream: a stream in one direction needs a receiver that compares and counts what arrives \
+                 and returns its count (sdk/CONTRACT.md, `stream`): `linerate new system` makes such a \
+                 program. For any server that sends back what it gets, --tcp --size 1048576 compares the \
+                 throughput of both directions",
+            ),
+            (self.streams.is_some() && !self.is_multiplexed(), "--streams is for --h2, --h3 and --grpc"),
+            (
+                self.message.message.is_some() && self.grpc.is_none(),
+                "--message is for --grpc; a request has --body",
+            ),
+            (
+                (self.h2 || self.h3) && self.request.requests.is_some(),
+                "--h2 and --h3 have one request, so leave out --requests; HTTP/1 may have several",
+            ),
+        ];
+        match faults.into_iter().find(|(is_there, _)| *is_there) {
+            Some((_, fault)) => Err(Error::Input(fault.into())),
+            None => Ok(()),
+        }
+    }
+
+    /// What is asked; files are relative to `folder`.
+    fn requests(&self, folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
+        self.check()?;
+        let method = self.grpc.as_ref().map(|method| format!("/{method}"));
+        let path = method.as_deref().or(self.url.as_deref()).unwrap_or("/");
+        let mut requests = self.request.requests(&[path], folder)?;
+        if self.grpc.is_some() {
+            requests[0].method = "POST".into();
+            requests[0].body = self.message.encoded(folder)?;
+        }
+        if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
+            return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
+        }
+        let expect = self.expect.unwrap_or_default();
+        Ok(requests.into_iter().map(|one| PlannedRequest { expect, ..one }).collect())
+    }
+}
+
+/// Where servers run that run already.
+fn place(places: &[(String, String)], commands: &mut [PlannedCommand]) -> Result<(), Error> {
+    let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
+    for (name, place) in places {
+        let wrong = |why: &str| Err(Error::Input(format!("--host {name}={place}: {why}")));
+        match commands.iter_mut().find(|command| command.name == *name) {
+            None => {
+                let near = suggestion(name, names.iter().map(String::as_str));
+                return wrong(&format!("nothing is called so (-n names addresses); {near}"));
+            }
+            Some(command) if command.target.is_none() => {
+                return wrong("it is for addresses; the CPU time of a command is known");
+            }
+            Some(command) => command.host = Some(place.clone()),
+        }
+    }
+    match commands.iter().find(|command| command.host.is_none()) {
+        Some(without) if !places.is_empty() => Err(Error::Input(format!(
+            "--host is not there for {0}: CPU times are compared, so give all a host, such as \
+             --host {0}=local for this machine",
+            without.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// One command in the worktrees of both arms.
+fn two_revisions(commands: Vec<Filled>, comparison: &PlannedComparison) -> Result<Vec<Filled>, Error> {
+    let [one] = &commands[..] else {
+        let n = commands.len();
+        return Err(Error::Input(format!("--build is for two revisions of one command, and there are {n}")));
+    };
+    let arms = [("base", &comparison.base), ("head", &comparison.head)];
+    let of_arm = |(option, planned): (&str, &PlannedArm)| {
+        let arm = Arm::parse(&planned.arm).map_err(Error::Input)?;
+        let revision = arm.git.clone().filter(|git| arm == Arm { git: Some(git.clone()), ..Arm::default() });
+        let revision = revision.ok_or_else(|| {
+            Error::Input(format!("--{option} {}: a command is compared by revisions: git=REV", planned.arm))
+        })?;
+        Ok(Filled { name: revision, ..one.clone() })
+    };
+    arms.into_iter().map(of_arm).collect()
+}

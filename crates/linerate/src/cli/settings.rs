@@ -1,0 +1,180 @@
+//! Flags of `linerate compare` and `gate` that are also keys of linerate.toml: a field is the flag's parser,
+//! its help and its key, which is its long name.
+
+use super::grpc::rpc_method;
+use super::values::{expectation, microseconds, percent, percentile, rate, request_target};
+use super::{MessageArgs, RequestArgs, span, u32_in, u64_in};
+use crate::measurement::{DecidingPercentile, Expectation, PlannedRate};
+use clap::Args;
+use std::time::Duration;
+
+/// Options of HTTP requests and responses.
+const OF_HTTP: [&str; 5] = ["expect", "method", "header", "body", "requests"];
+
+/// Each group is one of the command line and a part of the file.
+#[derive(Debug, Clone, Args)]
+pub struct Settings {
+    #[command(flatten)]
+    pub subjects: SubjectFlags,
+
+    #[command(flatten)]
+    pub load: LoadFlags,
+
+    #[command(flatten)]
+    pub judge: JudgeFlags,
+}
+
+/// Commands that start servers, and what is around them.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Commands")]
+pub struct SubjectFlags {
+    /// A command for each value, which replaces {NAME} in commands, setups and cleanups (repeatable)
+    #[arg(long, short = 'L', num_args = 2, value_names = ["NAME", "VALUES"], allow_hyphen_values = true)]
+    pub values: Vec<String>,
+
+    /// A command that is started before each server, in its namespace, such as its database (repeatable)
+    #[arg(long, value_name = "COMMAND")]
+    pub with: Vec<String>,
+
+    /// A server behind the commands, which are proxies: {upstream} in them is its address
+    #[arg(long, value_name = "COMMAND")]
+    pub upstream: Option<String>,
+
+    /// Shell command before anything is measured: one for all commands, or one for each
+    #[arg(long, value_name = "COMMAND")]
+    pub setup: Vec<String>,
+
+    /// Shell command at the end: one for all commands, or one for each
+    #[arg(long, value_name = "COMMAND")]
+    pub cleanup: Vec<String>,
+
+    /// Shell command that builds a revision, run in a clone of it
+    #[arg(long, value_name = "COMMAND")]
+    pub build: Option<String>,
+
+    /// Name of a command, in their order [default: its program, or the whole command]
+    #[arg(long, short = 'n', value_name = "NAME")]
+    pub name: Vec<String>,
+
+    /// The port to measure, where a server listens on several; also {port} and PORT
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Option<u16>,
+
+    /// The commands run in the network of this machine, for servers that need the outside world. They listen
+    /// on {port}, which is another one for each
+    #[arg(
+        long,
+        value_name = "host",
+        value_parser = ["host"],
+        conflicts_with_all = ["port", "with", "upstream"]
+    )]
+    pub network: Option<String>,
+}
+
+/// What is asked of each server, and by how many connections.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Commands")]
+pub struct LoadFlags {
+    /// Request target [default: /]
+    #[arg(long, value_name = "PATH", value_parser = request_target, conflicts_with = "requests")]
+    pub url: Option<String>,
+
+    #[command(flatten)]
+    pub request: RequestArgs,
+
+    /// A correct response, such as status=404, length=12 or json [default: the first command's responses]
+    #[arg(long, value_name = "PARTS", value_parser = expectation)]
+    pub expect: Option<Expectation>,
+
+    /// Concurrent connections [default: 16]
+    #[arg(long, short, value_name = "N", value_parser = u32_in(1..))]
+    pub connections: Option<u32>,
+
+    /// The server speaks TLS; its certificate is not verified
+    #[arg(long)]
+    pub https: bool,
+
+    /// The server speaks HTTP/2: with prior knowledge, or with --https over TLS (ALPN h2)
+    #[arg(long, conflicts_with_all = ["tcp", "udp", "ws"])]
+    pub h2: bool,
+
+    /// The server speaks HTTP/3, always over TLS; its certificate is not verified
+    #[arg(long, conflicts_with_all = ["tcp", "udp", "ws", "h2", "grpc", "upstream"])]
+    pub h3: bool,
+
+    /// The server speaks gRPC over HTTP/2: unary calls of this method, such as helloworld.Greeter/SayHello
+    #[arg(
+        long,
+        value_name = "METHOD", value_parser = rpc_method,
+        conflicts_with_all = ["tcp", "udp", "ws", "url", "method", "body", "requests"]
+    )]
+    pub grpc: Option<String>,
+
+    #[command(flatten)]
+    pub message: MessageArgs,
+
+    /// With --h2, --h3 or --grpc: requests under way on each connection [default: 10]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1000),
+        conflicts_with_all = ["tcp", "udp", "ws"]
+    )]
+    pub streams: Option<u16>,
+
+    /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
+    #[arg(long, conflicts_with_all = ["https", "ws", "udp"], conflicts_with_all = OF_HTTP)]
+    pub tcp: bool,
+
+    /// Refused, with what to do instead
+    #[arg(long, hide = true)]
+    pub stream: bool,
+
+    /// In place of HTTP: the same over UDP
+    #[arg(long, conflicts_with_all = ["https", "ws", "upstream"], conflicts_with_all = OF_HTTP)]
+    pub udp: bool,
+
+    /// In place of HTTP: the same over WebSocket, at the path --url
+    #[arg(long, conflicts_with = "https", conflicts_with_all = OF_HTTP)]
+    pub ws: bool,
+
+    /// Bytes of an echo of --tcp, --udp or --ws [default: 64]
+    #[arg(long, value_name = "BYTES", value_parser = u64_in(1..))]
+    pub size: Option<u64>,
+
+    /// Open loops of N operations per second, or of P% of the baseline's capacity: latencies are compared
+    #[arg(long, value_name = "N or P%", value_parser = rate)]
+    pub rate: Option<PlannedRate>,
+}
+
+/// Which differences matter, and how long they are looked for.
+#[derive(Debug, Clone, Args)]
+pub struct JudgeFlags {
+    /// The relative difference that matters [default: 1%, of latencies 5%]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub margin: Option<f64>,
+
+    /// The difference of latencies that matters, in microseconds, in place of a relative one
+    #[arg(long, value_name = "US", value_parser = microseconds)]
+    pub margin_us: Option<f64>,
+
+    /// The highest percentile that has to be decided, p50 or p90; others count where they are certain
+    /// [default: p50]
+    #[arg(long, value_name = "P", value_parser = percentile)]
+    pub percentile: Option<DecidingPercentile>,
+
+    /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or a gate 1m]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub budget: Option<Duration>,
+}
+
+impl SubjectFlags {
+    /// Several commands are built by their setups.
+    pub(super) fn build_in_setup(&mut self) {
+        let Some(build) = self.build.take() else { return };
+        match &mut self.setup[..] {
+            [] => self.setup = vec![build],
+            setups => setups.iter_mut().for_each(|setup| *setup = format!("{build} && {setup}")),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Values of flags, from their texts.
+
+use crate::measurement::{DecidingPercentile, Expectation, PlannedRate};
+
+/// `1%`, `0.5 %` or `0.005`.
+pub(super) fn percent(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
+        None => (text, 1.0),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number > 0.0 && number / unit < 0.5 => Ok(number / unit),
+        _ => Err("expected a difference above 0 and below 50%, such as 1%".into()),
+    }
+}
+
+pub(super) fn microseconds(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("us").unwrap_or(text).trim().parse().ok();
+    number
+        .filter(|us| *us > 0.0 && *us < 1e9)
+        .ok_or_else(|| "expected microseconds above 0, such as 5".into())
+}
+
+/// `5000`, or `50%` of a capacity.
+pub(super) fn rate(text: &str) -> Result<PlannedRate, String> {
+    let wrong =
+        "expected operations per second such as 5000, or a share of the baseline's capacity such as 50%";
+    let found = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse().ok().map(|percent: f64| PlannedRate::Share(percent / 100.0)),
+        None => text.parse().ok().map(PlannedRate::PerSecond),
+    };
+    match found {
+        Some(PlannedRate::Share(share)) if share > 0.0 && share < 1.0 => found,
+        Some(PlannedRate::PerSecond(1..=10_000_000)) => found,
+        _ => None,
+    }
+    .ok_or_else(|| wrong.to_owned())
+}
+
+pub(super) fn percentile(text: &str) -> Result<DecidingPercentile, String> {
+    match text {
+        "p50" => Ok(DecidingPercentile::P50),
+        "p90" => Ok(DecidingPercentile::P90),
+        _ => Err("expected p50 or p90; higher ones are not known within minutes".into()),
+    }
+}
+
+pub(super) fn request_target(text: &str) -> Result<String, String> {
+    if text.starts_with('/') {
+        Ok(text.to_owned())
+    } else {
+        Err("expected a path such as /api/items: the address is found".into())
+    }
+}
+
+/// `status=404,length=12,json`.
+pub(super) fn expectation(text: &str) -> Result<Expectation, String> {
+    let mut expectation = Expectation::default();
+    for part in text.split(',') {
+        let unknown = || format!("`{part}`: expected status=N, length=N or json");
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        match name {
+            "json" if value.is_empty() => expectation.json = true,
+            "status" => {
+                let status = value.parse().ok().filter(|status| (100..600).contains(status));
+                expectation.status = Some(status.ok_or_else(|| format!("`{part}`: no status of HTTP"))?);
+            }
+            "length" => {
+                let bytes = value.parse().map_err(|_| format!("`{part}`: expected a whole number"))?;
+                expectation.bytes = Some(bytes);
+            }
+            _ => return Err(unknown()),
+        }
+    }
+    Ok(expectation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expectation_has_parts_by_name() {
+        let expected = Expectation { status: Some(404), bytes: Some(12), crc32: None, json: true };
+        assert_eq!(expectation("status=404,length=12,json"), Ok(expected));
+        for (text, part) in
+            [("xml", "expected status=N"), ("status=9", "no status"), ("length=x", "whole number")]
+        {
+            assert!(expectation(text).unwrap_err().contains(part), "{text}");
+        }
+    }
+}
