@@ -11,6 +11,7 @@ mod journal;
 mod marks;
 pub mod pairs;
 mod table;
+mod tiers;
 
 pub use alone::{Alone, SoloRatio};
 pub use cell::{CellSummary, FailedTrial, OutcomeWord};
@@ -23,6 +24,7 @@ pub use flags::{Flag, flags};
 pub use journal::{CellTrials, SortedJournal, Units};
 pub use marks::{AgainstTruth, ShareOf};
 pub use table::{AgainstBest, Entry, TableSummary};
+pub use tiers::{Contender, tiers};
 
 use linerate_model::{Metric, PlannedSuite};
 use pairs::Judgement;
