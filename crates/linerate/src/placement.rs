@@ -1,9 +1,10 @@
 //! Which machine plays which role: `--host ROLE=WHERE` and hosts.toml.
 
 use crate::error::Error;
+use crate::lab::Site;
 use crate::lab::hosts::Server;
 use crate::lab::listening::Port;
-use crate::measurement::{PlannedCell, PlannedCommands, PlannedHost, PlannedSuite, SSH_PLACE};
+use crate::measurement::{Place, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite};
 use crate::toml_file;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -13,8 +14,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::Path;
 
-/// The place of roles that no `--host` names.
-pub const LOCAL: &str = "local";
 /// Read from the current folder where `--hosts` names no other file.
 const FILE: &str = "hosts.toml";
 /// Roles that have a place; a cell need not have all of them.
@@ -24,7 +23,7 @@ const ROLES: [Role; 3] = [Role::Client, Role::Relay, Role::Server];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolePlace {
     role: Role,
-    place: String,
+    place: Place,
 }
 
 impl fmt::Display for RolePlace {
@@ -44,11 +43,11 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
     let role = ROLES.into_iter().find(|known| known.to_string() == role).ok_or_else(|| {
         format!("there is no role `{role}`; {}", suggestion(role, names.iter().map(String::as_str)))
     })?;
-    let host = PlannedHost { place: place.into(), ..PlannedHost::default() };
-    if role == Role::Server && host.served_at().is_some() {
-        return Ok(RolePlace { role, place: place.to_owned() });
+    match place.parse().map_err(|_| expected())? {
+        Place::Lab => Err(expected()),
+        Place::Url(_) if role != Role::Server => Err(expected()),
+        place => Ok(RolePlace { role, place }),
     }
-    if is_place(place) { Ok(RolePlace { role, place: place.to_owned() }) } else { Err(expected()) }
 }
 
 /// Parses the URL of `--server-at`.
@@ -78,20 +77,20 @@ struct HostEntry {
 /// # Errors
 /// A role has two places, or hosts.toml cannot be read or has no such machine.
 pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost>, Error> {
-    let mut places: BTreeMap<Role, &str> = BTreeMap::new();
+    let mut places: BTreeMap<Role, &Place> = BTreeMap::new();
     for RolePlace { role, place } in given {
         if places.insert(*role, place).is_some() {
             return Err(Error::Input(format!("--host: the {role} has two places; give one of them")));
         }
     }
-    if places.values().all(|place| *place == LOCAL) {
+    if places.values().all(|place| **place == Place::Local) {
         return Ok(Vec::new());
     }
     let mut entries = read(file)?;
     let mut hosts: Vec<PlannedHost> = Vec::new();
     for role in ROLES {
-        let place = places.get(&role).copied().unwrap_or(LOCAL);
-        match hosts.iter_mut().find(|host| host.place == place) {
+        let place = places.get(&role).copied().unwrap_or(&Place::Local);
+        match hosts.iter_mut().find(|host| host.place == *place) {
             Some(host) => host.roles.push(role),
             None => hosts.push(planned(role, place, &mut entries)?),
         }
@@ -99,44 +98,65 @@ pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost
     Ok(hosts)
 }
 
-/// The servers that run already and have a place, with the machines of hosts.toml.
+/// The servers that run already and are watched, with the machines of hosts.toml.
 ///
 /// # Errors
 /// hosts.toml cannot be read.
-pub fn servers(commands: &PlannedCommands, file: Option<&Path>) -> Result<Vec<Server>, Error> {
-    let placed = commands.commands.iter().filter_map(|command| Some((command, command.host.as_deref()?)));
-    placed
-        .map(|(command, place)| {
+fn watched(comparison: &PlannedComparison, file: Option<&Path>) -> Result<Vec<Server>, Error> {
+    let Some((subjects, load)) = comparison.servers() else { return Ok(Vec::new()) };
+    let watched = subjects.iter().filter_map(|subject| {
+        let known = subject.address()?;
+        Some((known, known.watched_on.as_ref()?))
+    });
+    watched
+        .map(|(known, place)| {
             let host = planned(Role::Server, place, &mut read(file)?)?;
-            let number = command.address.map_or(0, |address| address.port());
-            let port = Port { number, is_udp: commands.is_of_datagrams() };
-            Ok(Server { cell: command.name.clone(), host, port })
+            let port = Port { number: known.address.port(), is_udp: load.is_of_datagrams() };
+            Ok(Server { cell: known.name.clone(), host, port })
         })
         .collect()
+}
+
+/// Where a run takes place: on the machines of its roles, or on this one.
+///
+/// # Errors
+/// As of [`watched`].
+pub fn site(
+    hosts: &[PlannedHost],
+    comparison: Option<&PlannedComparison>,
+    file: Option<&Path>,
+) -> Result<Site, Error> {
+    if !hosts.is_empty() {
+        return Ok(Site::Roles(hosts.to_vec()));
+    }
+    let watched = comparison.map_or(Ok(Vec::new()), |comparison| watched(comparison, file))?;
+    let load = comparison.and_then(|comparison| comparison.load.as_ref());
+    Ok(match &watched[..] {
+        [] => Site::Here(load.map_or(Place::Lab, |load| load.place.clone())),
+        _ => Site::Watched(watched),
+    })
 }
 
 /// Parses `NAME=local` or `NAME=ssh:BOX`.
 ///
 /// # Errors
 /// What is expected.
-pub fn server_place(text: &str) -> Result<(String, String), String> {
+pub fn server_place(text: &str) -> Result<(String, Place), String> {
     let (name, place) = text.rsplit_once('=').unwrap_or_default();
-    if name.is_empty() || !is_place(place) {
-        return Err("expected NAME=ssh:BOX or NAME=local, such as new=ssh:box2".into());
+    match place.parse() {
+        Ok(place @ (Place::Local | Place::Ssh(_))) if !name.is_empty() => Ok((name.to_owned(), place)),
+        _ => Err("expected NAME=ssh:BOX or NAME=local, such as new=ssh:box2".into()),
     }
-    Ok((name.to_owned(), place.to_owned()))
 }
 
-/// `local`, or a name that ssh(1) does not take for an option.
-fn is_place(place: &str) -> bool {
-    let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
-    place == LOCAL || place.strip_prefix(SSH_PLACE).is_some_and(is_name)
-}
-
-fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -> Result<PlannedHost, Error> {
-    let entry = entries.remove(place.trim_start_matches(SSH_PLACE)).unwrap_or_default();
+fn planned(
+    role: Role,
+    place: &Place,
+    entries: &mut BTreeMap<String, HostEntry>,
+) -> Result<PlannedHost, Error> {
+    let entry = place.machine().and_then(|name| entries.remove(name)).unwrap_or_default();
     let host = PlannedHost {
-        place: place.to_owned(),
+        place: place.clone(),
         roles: vec![role],
         address: entry.address,
         cpus: entry.cpus,
@@ -145,7 +165,7 @@ fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -
         agent: entry.agent,
         ..PlannedHost::default()
     };
-    let Some((authority, port, _)) = host.served_at() else { return Ok(host) };
+    let Some((authority, port, _)) = host.place.served_at() else { return Ok(host) };
     let name = authority.rsplit_once(':').map_or(authority, |(name, _)| name);
     let found = (name, port).to_socket_addrs().ok().and_then(|mut all| {
         all.find_map(|address| match address.ip() {
@@ -160,7 +180,7 @@ fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -
 
 /// The server that runs already, among the machines of a run.
 pub fn served(hosts: &[PlannedHost]) -> Option<&PlannedHost> {
-    hosts.iter().find(|host| host.served_at().is_some())
+    hosts.iter().find(|host| host.place.served_at().is_some())
 }
 
 /// The captions of tables whose server runs already.
@@ -223,8 +243,9 @@ mod tests {
     fn roles_without_a_place_are_local_and_roles_of_one_place_share_a_host() {
         let none = Path::new("/dev/null");
         let hosts = hosts(&given(&["server=ssh:box2", "relay=ssh:box2"]), Some(none)).unwrap();
-        let roles: Vec<_> = hosts.iter().map(|host| (host.place.as_str(), host.roles.clone())).collect();
-        assert_eq!(roles, [("local", vec![Role::Client]), ("ssh:box2", vec![Role::Relay, Role::Server])]);
+        let roles: Vec<_> = hosts.iter().map(|host| (host.place.to_string(), host.roles.clone())).collect();
+        let expected = [("local", vec![Role::Client]), ("ssh:box2", vec![Role::Relay, Role::Server])];
+        assert_eq!(roles, expected.map(|(place, roles)| (place.to_owned(), roles)));
         assert_eq!((index_of(&hosts, Role::Server), hosts[1].ssh_destination()), (1, Some("box2")));
         assert_eq!(hosts[0].ssh_destination(), None);
         assert_eq!(super::hosts(&given(&["server=local"]), Some(none)).unwrap(), []);

@@ -5,8 +5,8 @@ use super::{MessageArgs, RequestArgs, u32_in, u64_in};
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
-    Expectation, PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest,
-    PlannedTarget, PlannedUpstream,
+    Expectation, Hooks, Place, PlannedAddress, PlannedArm, PlannedCommand, PlannedComparison, PlannedLoad,
+    PlannedRequest, PlannedTarget, Subject,
 };
 use crate::placement::server_place;
 use crate::session::HostRequest;
@@ -89,7 +89,7 @@ pub struct CommandOptions {
     /// Where the server at an address runs, by its name: its CPU time is read there, over ssh (repeatable;
     /// for each address or for none)
     #[arg(long = "host", value_name = "NAME=ssh:BOX", value_parser = server_place)]
-    pub hosts: Vec<(String, String)>,
+    pub hosts: Vec<(String, Place)>,
 
     /// With --host: ssh options of machines [default: hosts.toml, if it exists]
     #[arg(long = "hosts", value_name = "FILE", requires = "hosts")]
@@ -244,19 +244,21 @@ impl CommandOptions {
             }
             given => given.to_vec(),
         };
-        let with_hooks = |(named, filled): (PlannedCommand, Filled)| PlannedCommand {
-            setup: filled.setup,
-            cleanup: filled.cleanup,
-            ..named
+        let named = subject::names(&lines, &names)?.into_iter().zip(filled);
+        let are_elsewhere = !self.targets.is_empty();
+        let mut subjects: Vec<Subject> = if are_elsewhere {
+            named.zip(&self.targets).map(|((name, filled), target)| address(name, filled, target)).collect()
+        } else {
+            let arms = comparison.subjects.iter().filter(|_| is_of_revisions).map(|one| Some(one.arm()));
+            let arms = arms.chain(std::iter::repeat(None));
+            named.zip(arms).map(|((name, filled), revision)| command(name, filled, revision)).collect()
         };
-        let named = subject::named(&lines, &names)?.into_iter().zip(filled);
-        let mut planned = PlannedCommands {
-            commands: named.map(with_hooks).collect(),
+        let load = PlannedLoad {
             companions: self.companions.clone(),
-            upstream: self.upstream.clone().map(|command| PlannedUpstream { command, address: None }),
+            upstream: self.upstream.clone(),
             folder,
             port: self.port.or_else(of_user).unwrap_or(PORT),
-            on_host: self.network.is_some(),
+            place: if self.network.is_some() || are_elsewhere { Place::Local } else { Place::Lab },
             port_is_given: self.port.is_some(),
             requests,
             requests_file: self.request.requests.clone(),
@@ -266,56 +268,36 @@ impl CommandOptions {
             streams: self.is_multiplexed().then(|| self.streams.unwrap_or(STREAMS)),
             are_calls: self.grpc.is_some(),
             rate: comparison.rate,
-            capacity: None,
             threads,
             given,
         };
-        for (command, (target, address)) in planned.commands.iter_mut().zip(&self.targets) {
-            (command.target, command.address) = (Some(target.clone()), Some(*address));
-        }
-        self.place(&mut planned.commands)?;
-        // A setup or the build of a revision may make the program.
-        if self.setup.is_empty() && !is_of_revisions {
-            subject::lines(&planned)?;
-        }
-        subject::companions(&planned)?;
-        if is_of_revisions {
-            return Ok(PlannedComparison { commands: Some(planned), ..comparison });
-        }
-        let arm = |text: String| PlannedArm { arm: text, resolved: None };
-        let [base, head @ ..] = &planned.commands[..] else { return Ok(comparison) };
-        let heads: Vec<&str> = head.iter().map(|command| command.name.as_str()).collect();
-        Ok(PlannedComparison {
-            base: arm(base.name.clone()),
-            head: arm(heads.join(", ")),
-            commands: Some(planned),
-            ..comparison
-        })
+        self.place(&mut subjects)?;
+        subject::check(&subjects, &load, !self.setup.is_empty() || is_of_revisions)?;
+        Ok(PlannedComparison { subjects, load: Some(load), ..comparison })
     }
 }
 
 impl CommandOptions {
     /// Where the servers run.
-    fn place(&self, commands: &mut [PlannedCommand]) -> Result<(), Error> {
-        let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
+    fn place(&self, subjects: &mut [Subject]) -> Result<(), Error> {
+        let names: Vec<String> = subjects.iter().map(|subject| subject.name().to_owned()).collect();
         for (name, place) in &self.hosts {
             let wrong = |why: &str| Err(Error::Input(format!("--host {name}={place}: {why}")));
-            match commands.iter_mut().find(|command| command.name == *name) {
+            match subjects.iter_mut().find(|subject| subject.name() == name) {
                 None => {
                     let near = suggestion(name, names.iter().map(String::as_str));
                     return wrong(&format!("nothing is called so (-n names addresses); {near}"));
                 }
-                Some(command) if command.target.is_none() => {
-                    return wrong("it is for addresses; the CPU time of a command is known");
-                }
-                Some(command) => command.host = Some(place.clone()),
+                Some(Subject::Address(known)) => known.watched_on = Some(place.clone()),
+                Some(_) => return wrong("it is for addresses; the CPU time of a command is known"),
             }
         }
-        match commands.iter().find(|command| command.host.is_none()) {
+        let is_watched = |one: &&Subject| one.address().is_some_and(|known| known.watched_on.is_some());
+        match subjects.iter().find(|one| !is_watched(one)) {
             Some(without) if !self.hosts.is_empty() => Err(Error::Input(format!(
                 "--host is not there for {0}: CPU times are compared, so give all a host, such as \
                  --host {0}=local for this machine",
-                without.name
+                without.name()
             ))),
             _ => Ok(()),
         }
@@ -328,14 +310,28 @@ impl CommandOptions {
     }
 }
 
+fn command(
+    name: String,
+    Filled { command, setup, cleanup, .. }: Filled,
+    revision: Option<PlannedArm>,
+) -> Subject {
+    Subject::Command(PlannedCommand { name, line: command, hooks: Hooks { setup, cleanup }, revision })
+}
+
+fn address(name: String, filled: Filled, (target, address): &(PlannedTarget, SocketAddr)) -> Subject {
+    let Filled { command: url, setup, cleanup, .. } = filled;
+    let (target, hooks) = (target.clone(), Hooks { setup, cleanup });
+    Subject::Address(PlannedAddress { name, url, target, address: *address, watched_on: None, hooks })
+}
+
 /// One command in the worktrees of both arms.
 fn two_revisions(commands: Vec<Filled>, comparison: &PlannedComparison) -> Result<Vec<Filled>, Error> {
     let [one] = &commands[..] else {
         let n = commands.len();
         return Err(Error::Input(format!("--build is for two revisions of one command, and there are {n}")));
     };
-    let arms = [("base", &comparison.base), ("head", &comparison.head)];
-    let of_arm = |(option, planned): (&str, &PlannedArm)| {
+    let arms = ["base", "head"].into_iter().zip(comparison.arms());
+    let of_arm = |(option, planned): (&str, PlannedArm)| {
         let arm = Arm::parse(&planned.arm).map_err(Error::Input)?;
         let revision = arm.git.clone().filter(|git| arm == Arm { git: Some(git.clone()), ..Arm::default() });
         let revision = revision.ok_or_else(|| {
@@ -343,7 +339,7 @@ fn two_revisions(commands: Vec<Filled>, comparison: &PlannedComparison) -> Resul
         })?;
         Ok(Filled { name: revision, ..one.clone() })
     };
-    arms.into_iter().map(of_arm).collect()
+    arms.map(of_arm).collect()
 }
 
 fn target(text: &str) -> Result<String, String> {

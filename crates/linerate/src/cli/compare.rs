@@ -4,7 +4,7 @@ use super::{CommandOptions, u32_in};
 use crate::arm::{AS_IT_IS, Arm};
 use crate::measurement::{
     ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm, PlannedComparison, PlannedRate,
-    PlannedSource,
+    PlannedSource, Subject,
 };
 use crate::plan::Choice;
 use crate::session::Request;
@@ -256,9 +256,9 @@ impl BuildOptions {
 
     /// What is compared.
     pub fn comparison(&self, kind: ComparisonKind) -> PlannedComparison {
-        let planned = |arm: &Option<String>, usual: &str| PlannedArm {
-            arm: arm.clone().unwrap_or_else(|| usual.to_owned()),
-            resolved: None,
+        let planned = |arm: &Option<String>, usual: &str| {
+            let arm = arm.clone().unwrap_or_else(|| usual.to_owned());
+            Subject::System(PlannedArm { arm, resolved: None })
         };
         let [base, head] =
             if self.has_revisions() { ["git=merge-base", "git=working-tree"] } else { [AS_IT_IS; 2] };
@@ -270,9 +270,8 @@ impl BuildOptions {
         });
         PlannedComparison {
             kind,
-            base: planned(&self.base, base),
-            head: planned(&self.head, head),
-            subject: self.system.clone(),
+            subjects: vec![planned(&self.base, base), planned(&self.head, head)],
+            system: self.system.clone(),
             margin: self.margin.unwrap_or(MARGIN),
             latency_margin: match (self.margin_us, self.margin) {
                 (Some(us), _) => LatencyMargin::Microseconds(us),
@@ -282,7 +281,7 @@ impl BuildOptions {
             percentile: self.percentile.unwrap_or_default(),
             rate: self.rate,
             source,
-            commands: None,
+            load: None,
             remarks: Vec::new(),
             written: Vec::new(),
         }

@@ -36,7 +36,7 @@ pub(super) fn counts(folders: &[PathBuf], terminal: Terminal) -> Result<String, 
     let mut gates = BTreeMap::<u32, (Detection, f64)>::new();
     for folder in folders {
         let stored = super::stored(folder)?;
-        if stored.run.comparison.as_ref().is_some_and(|plan| plan.kind == ComparisonKind::Gate) {
+        if stored.run.policy().verdict().is_some_and(|plan| plan.kind == ComparisonKind::Gate) {
             let Some(gate) = report::from_stored(&stored).comparison else { continue };
             let (found, seconds) = gates.entry(iterations(&gate.head.arm)).or_default();
             *found = found.and(Detection::one(gate.conclusion));

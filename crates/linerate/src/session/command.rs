@@ -3,8 +3,8 @@
 use super::Request;
 use crate::lab::program::quoted;
 use crate::measurement::{
-    ComparisonKind, DecidingPercentile, Expectation, LatencyMargin, PlannedCommands, PlannedComparison,
-    PlannedRate, PlannedRequest,
+    ComparisonKind, DecidingPercentile, Expectation, LatencyMargin, PlannedComparison, PlannedLoad,
+    PlannedRate, PlannedRequest, Subject,
 };
 use crate::suite;
 use std::time::Duration;
@@ -18,10 +18,9 @@ pub(super) fn line(request: &Request, seed: u64) -> String {
         Some(ComparisonKind::Gate) => "gate",
     };
     let mut words = vec![format!("linerate {subcommand}")];
-    let commands = comparison.and_then(|comparison| comparison.commands.as_ref());
-    let is_of_revisions = comparison.is_some_and(|comparison| comparison.source.is_some());
-    words.extend(commands.into_iter().flat_map(|planned| of_commands(planned, is_of_revisions)));
-    let is_all = choice.suites.is_empty() && commands.is_none();
+    let servers = comparison.and_then(PlannedComparison::servers);
+    words.extend(servers.into_iter().flat_map(of_servers));
+    let is_all = choice.suites.is_empty() && servers.is_none();
     let all = is_all.then(|| suite::ALL.to_owned());
     words.extend(all.into_iter().chain(choice.suites.iter().cloned()));
     words.extend(choice.quick.then(|| "--quick".into()));
@@ -43,13 +42,12 @@ pub(super) fn line(request: &Request, seed: u64) -> String {
 }
 
 fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
-    let PlannedComparison { base, head, subject, margin, latency_margin, percentile, rate, source, .. } =
+    let PlannedComparison { subjects, system, margin, latency_margin, percentile, rate, source, .. } =
         comparison;
-    let mut words = Vec::new();
-    if comparison.commands.is_none() || source.is_some() {
-        words.push(format!("--base {} --head {}", quoted(&base.arm), quoted(&head.arm)));
-    }
-    words.extend(subject.iter().map(|subject| format!("--system {subject}")));
+    let arms = ["base", "head"].into_iter().zip(subjects);
+    let arms = arms.filter_map(|(name, one)| Some(format!("--{name} {}", quoted(&one.given_arm()?.arm))));
+    let mut words: Vec<String> = arms.collect();
+    words.extend(system.iter().map(|system| format!("--system {system}")));
     words.extend(source.iter().flat_map(|source| {
         let required = [("checkout", &source.checkout), ("build", &source.build)];
         let all = required.into_iter().chain(source.program.iter().map(|program| ("program", program)));
@@ -74,26 +72,28 @@ fn of_comparison(comparison: &PlannedComparison) -> Vec<String> {
     words
 }
 
-/// Revisions have one command.
-fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> {
+fn of_servers((subjects, planned): (&[Subject], &PlannedLoad)) -> Vec<String> {
     // Those of a file are named by it.
     let one = planned.requests.iter().find(|_| planned.requests_file.is_none());
     let option = |name: &str, value: &str| format!("--{name} {}", quoted(value));
-    let commands = &planned.commands[..if is_of_revisions { 1 } else { planned.commands.len() }];
-    let mut words: Vec<String> = commands.iter().map(|one| quoted(&one.command)).collect();
-    words.extend(planned.commands.iter().map(|one| option("name", &one.name)));
-    let hooks = commands.iter().map(|one| [("setup", &one.setup), ("cleanup", &one.cleanup)]);
-    let hooks = hooks.flatten().filter_map(|(name, text)| Some(option(name, text.as_ref()?)));
-    words.extend(planned.upstream.iter().map(|upstream| option("upstream", &upstream.command)));
+    // Revisions have one command.
+    let is_one = subjects.iter().any(|subject| subject.given_arm().is_some());
+    let commands = &subjects[..if is_one { 1 } else { subjects.len() }];
+    let are_started_here = subjects.iter().all(Subject::is_started_here);
+    let mut words: Vec<String> = commands.iter().map(|one| quoted(one.text())).collect();
+    words.extend(subjects.iter().map(|one| option("name", one.name())));
+    let hooks = commands.iter().map(|one| [("setup", one.setup()), ("cleanup", one.cleanup())]);
+    let hooks = hooks.flatten().filter_map(|(name, text)| Some(option(name, text?)));
+    words.extend(planned.upstream.iter().map(|upstream| option("upstream", upstream)));
     words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
     words.extend(planned.requests_file.iter().map(|file| option("requests", &file.display().to_string())));
     let (calls, requests) = if planned.are_calls { (one, None) } else { (None, one) };
     words.extend(calls.map(|one| option("grpc", one.path.trim_start_matches('/'))));
-    words.extend(requests.filter(|_| !planned.are_elsewhere()).map(|one| option("url", &one.path)));
+    words.extend(requests.filter(|_| are_started_here).map(|one| option("url", &one.path)));
     let layers = [("tcp", "--tcp"), ("udp", "--udp"), ("websocket", "--ws")].into_iter();
     let layers = layers.map(|(layer, option)| (layer == planned.layer, option));
     let layers = layers.chain([(planned.has_tls(), "--https")]);
-    let chosen = layers.filter(|(is_chosen, _)| *is_chosen && !planned.are_elsewhere());
+    let chosen = layers.filter(|(is_chosen, _)| *is_chosen && are_started_here);
     words.extend(chosen.map(|(_, option)| option.to_owned()));
     let version = match planned.layer.as_str() {
         _ if planned.are_calls => "",
@@ -115,7 +115,7 @@ fn of_commands(planned: &PlannedCommands, is_of_revisions: bool) -> Vec<String> 
     let expect: Vec<String> = parts.into_iter().flatten().chain(json.then(|| "json".into())).collect();
     words.extend((!expect.is_empty()).then(|| option("expect", &expect.join(","))));
     words.push(format!("--connections {}", planned.connections));
-    words.extend(planned.on_host.then(|| "--network host".into()));
+    words.extend((are_started_here && !planned.place.is_lab()).then(|| "--network host".into()));
     words.extend(planned.port_is_given.then(|| format!("--port {}", planned.port)));
     words
 }

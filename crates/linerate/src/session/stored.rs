@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::lab::program::quoted;
 use crate::measurement::{
-    ComparisonKind, Duet, PlannedArm, PlannedCell, PlannedCommands, PlannedComparison, PlannedHost,
-    PlannedSuite, Run, Stored, Trial,
+    ComparisonKind, Duet, PlannedCell, PlannedComparison, PlannedHost, PlannedLoad, PlannedSuite, Run,
+    Stored, Subject, Trial,
 };
 use crate::plan::{self, Choice};
 use crate::suite;
@@ -22,7 +22,7 @@ pub(super) fn choice(run: &Run, given: &[String]) -> Choice {
         published: run.published,
         complete: run.all_rows,
         rounds: None,
-        only: if run.comparison.is_some() { origins(run) } else { Vec::new() },
+        only: if run.policy().is_sequential() { origins(run) } else { Vec::new() },
         probe: run.suites.iter().any(|suite| !suite.probes.is_empty()),
         comparison: run.comparison.clone(),
     }
@@ -39,12 +39,12 @@ pub(super) fn check_commands(
     comparison: Option<&PlannedComparison>,
     hosts: &[PlannedHost],
 ) -> Result<(), Error> {
-    let subcommand = match run.comparison.as_ref().map(|comparison| comparison.kind) {
+    let subcommand = match run.policy().verdict().map(|comparison| comparison.kind) {
         None => "run",
         Some(ComparisonKind::Compare) => "compare",
         Some(ComparisonKind::Gate) => "gate",
     };
-    let mut absent = run.comparison.as_ref().map_or_else(Vec::new, |stored| of_builds(stored, comparison));
+    let mut absent = run.policy().verdict().map_or_else(Vec::new, |stored| of_builds(stored, comparison));
     absent.extend(of_hosts(&run.hosts, hosts));
     if !absent.is_empty() {
         return Err(Error::Input(format!(
@@ -54,8 +54,8 @@ pub(super) fn check_commands(
             absent.join(" ")
         )));
     }
-    let arms = run.comparison.iter().flat_map(|comparison| [&comparison.base, &comparison.head]);
-    match arms.filter_map(|arm| arm.resolved.as_ref()).find(|commit| !is_hash(commit)) {
+    let subjects = run.comparison.iter().flat_map(|comparison| &comparison.subjects);
+    match subjects.filter_map(|subject| subject.arm().resolved).find(|commit| !is_hash(commit)) {
         Some(commit) => Err(Error::Input(format!("{}: `{commit}` is no commit", folder.display()))),
         None => Ok(()),
     }
@@ -63,14 +63,15 @@ pub(super) fn check_commands(
 
 /// The options of the stored builds and programs that differ from those given.
 fn of_builds(stored: &PlannedComparison, given: Option<&PlannedComparison>) -> Vec<String> {
-    let executes = |arm: &PlannedArm| {
-        Arm::parse(&arm.arm).map_or(true, |arm| arm.program.is_some() || !arm.env.is_empty())
-    };
-    let arm = |arm: &PlannedArm| executes(arm).then(|| arm.arm.clone());
+    let executes =
+        |arm: &String| Arm::parse(arm).map_or(true, |arm| arm.program.is_some() || !arm.env.is_empty());
+    let arms = |planned: &PlannedComparison| planned.arms().map(|arm| arm.arm);
+    let [base, head] = arms(stored).map(|arm| Some(arm).filter(executes));
+    let [given_base, given_head] = given.map_or([None, None], |given| arms(given).map(Some));
     let (source, given_source) = (stored.source.as_ref(), given.and_then(|given| given.source.as_ref()));
     let options = [
-        ("base", arm(&stored.base), given.map(|given| &given.base.arm)),
-        ("head", arm(&stored.head), given.map(|given| &given.head.arm)),
+        ("base", base, given_base.as_ref()),
+        ("head", head, given_head.as_ref()),
         ("checkout", source.map(|s| s.checkout.clone()), given_source.map(|s| &s.checkout)),
         ("build", source.map(|s| s.build.clone()), given_source.map(|s| &s.build)),
         ("program", source.and_then(|s| s.program.clone()), given_source.and_then(|s| s.program.as_ref())),
@@ -79,41 +80,36 @@ fn of_builds(stored: &PlannedComparison, given: Option<&PlannedComparison>) -> V
         let stored = stored.filter(|stored| Some(stored) != given)?;
         Some(format!("--{name} {}", quoted(&stored)))
     });
-    let given_commands = given.and_then(|given| given.commands.as_ref());
-    let commands = stored.commands.iter().flat_map(|stored| of_servers(stored, given_commands));
-    commands.chain(differ).collect()
+    let given = given.and_then(PlannedComparison::servers);
+    stored.servers().into_iter().flat_map(|stored| of_servers(stored, given)).chain(differ).collect()
 }
 
 /// The commands of servers, if they are not those given, and their folder, if it is not the current one.
-fn of_servers(stored: &PlannedCommands, given: Option<&PlannedCommands>) -> Vec<String> {
-    let lines = |planned: &PlannedCommands| -> Vec<String> {
-        let option = |name: &str, text: &String| format!("--{name} {}", quoted(text));
-        let commands = || planned.commands.iter();
-        let setups = commands().filter_map(|one| Some(option("setup", one.setup.as_ref()?)));
-        let cleanups = commands().filter_map(|one| Some(option("cleanup", one.cleanup.as_ref()?)));
-        let companions = planned.companions.iter().map(|one| option("with", one));
-        let hosts = commands()
-            .filter_map(|one| Some(option("host", &format!("{}={}", one.name, one.host.as_ref()?))));
-        let upstream = planned.upstream.iter().map(|upstream| option("upstream", &upstream.command));
-        let all = commands()
-            .map(|one| quoted(&one.command))
-            .chain(upstream)
-            .chain(setups)
-            .chain(cleanups)
-            .chain(hosts);
+fn of_servers(stored: (&[Subject], &PlannedLoad), given: Option<(&[Subject], &PlannedLoad)>) -> Vec<String> {
+    let lines = |(subjects, load): (&[Subject], &PlannedLoad)| -> Vec<String> {
+        let option = |name: &str, text: &str| format!("--{name} {}", quoted(text));
+        let setups = subjects.iter().filter_map(|one| Some(option("setup", one.setup()?)));
+        let cleanups = subjects.iter().filter_map(|one| Some(option("cleanup", one.cleanup()?)));
+        let companions = load.companions.iter().map(|one| option("with", one));
+        let hosts = subjects.iter().filter_map(|one| {
+            let place = one.address()?.watched_on.as_ref()?;
+            Some(option("host", &format!("{}={place}", one.name())))
+        });
+        let upstream = load.upstream.iter().map(|upstream| option("upstream", upstream));
+        let words = subjects.iter().map(|one| quoted(one.text()));
+        let all = words.chain(upstream).chain(setups).chain(cleanups).chain(hosts);
         let mut all: Vec<String> = all.chain(companions).collect();
         // Revisions have one command.
         all.dedup();
         all
     };
-    let is_here = given.is_none_or(|given| given.folder == stored.folder);
+    let folder = &stored.1.folder;
+    let is_here = given.is_none_or(|(_, load)| load.folder == *folder);
     if is_here && given.map(lines) == Some(lines(stored)) {
         return Vec::new();
     }
-    lines(stored)
-        .into_iter()
-        .chain((!is_here).then(|| format!("(in the folder {})", stored.folder.display())))
-        .collect()
+    let elsewhere = (!is_here).then(|| format!("(in the folder {})", folder.display()));
+    lines(stored).into_iter().chain(elsewhere).collect()
 }
 
 /// `--host` of each role, if the machines are not those given. Their addresses and CPUs are no commands.

@@ -119,11 +119,12 @@ fn a_stored_comparison_executes_only_what_is_given_again() {
     let out = script.run(&[&resume[..], &source].concat());
     assert!(out.status == 2 && out.stderr.contains("--build"), "{}", out.stderr);
     run["comparison"]["source"]["build"] = BUILD.into();
-    run["comparison"]["head"] = serde_json::json!({ "arm": "program=/bin/true" });
+    run["comparison"]["subjects"][1] = serde_json::json!({ "system": { "arm": "program=/bin/true" } });
     save(&run);
     let out = script.run(&[&resume[..], &source].concat());
     assert!(out.status == 2 && out.stderr.contains("--head 'program=/bin/true'"), "{}", out.stderr);
-    run["comparison"]["head"] = serde_json::json!({ "arm": "git=two", "resolved": "--orphan" });
+    let orphan = serde_json::json!({ "arm": "git=two", "resolved": "--orphan" });
+    run["comparison"]["subjects"][1] = serde_json::json!({ "system": orphan });
     save(&run);
     let out = script.run(&[&resume[..], &source].concat());
     assert!(out.status == 2 && out.stderr.contains("`--orphan` is no commit"), "{}", out.stderr);

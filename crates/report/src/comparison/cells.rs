@@ -73,7 +73,7 @@ fn cell(
     let id = head.and_then(|cell| cell.axes.get("cell")).unwrap_or(&pair.cells[0]);
     let (verdict, detail) = verdict(pair, duets, judgement, [head, base]);
     let planned = run.suites.iter().flat_map(|suite| &suite.cells).find(|cell| cell.id == pair.cells[0]);
-    let rate = run.comparison.as_ref().and_then(|comparison| comparison.rate);
+    let rate = run.policy().verdict().and_then(|comparison| comparison.rate);
     // The performance of an open loop is that of the baseline's latency over its own.
     let unit_ratio = |ratio: f64| if pair.latency.is_empty() { ratio } else { 1.0 / ratio };
     let latency = pair

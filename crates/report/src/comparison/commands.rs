@@ -5,11 +5,12 @@ use super::made::{plain_percent, signed};
 use super::model::{ChangeReport, ComparedCell, ComparisonReport, NamedCommand};
 use crate::numbers::seconds;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::PlannedComparison;
+use linerate_model::{PlannedComparison, Subject};
 
 pub(super) fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
-    let commands = plan.commands.iter().flat_map(|planned| &planned.commands);
-    commands.map(|one| NamedCommand { name: one.name.clone(), command: one.command.clone() }).collect()
+    let (servers, _) = plan.servers().unzip();
+    let named = |one: &Subject| NamedCommand { name: one.name().to_owned(), command: one.text().to_owned() };
+    servers.unwrap_or_default().iter().map(named).collect()
 }
 
 /// The meaning of each name.

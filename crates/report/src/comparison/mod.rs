@@ -26,6 +26,10 @@ use linerate_analysis::comparison::{Judgement, detectable, judge};
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::{Duet, Run, Trial};
 
+/// The note on servers that were never warm.
+const NOT_WARM: &str = "the rate still rose at the end of the longest warm-up: results may be of a server \
+                        that is not warm yet; a longer --budget warms up for longer, up to 5 s";
+
 /// The comparison of a run, whose tables then show it; `None` for a run that compares no builds.
 pub(super) fn build(
     run: &Run,
@@ -34,7 +38,8 @@ pub(super) fn build(
     suites: &mut [SuiteReport],
     disturbance: Option<&Disturbance>,
 ) -> Option<ComparisonReport> {
-    let plan = run.comparison.as_ref()?;
+    let plan = run.policy().verdict()?;
+    let [base, head] = plan.arms();
     let judgement = judge(run, trials, duets)?;
     let cells = cells::cells(run, duets, &judgement, suites);
     cells::into_tables(suites, &judgement, &cells);
@@ -43,8 +48,8 @@ pub(super) fn build(
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {
         kind: plan.kind,
-        base: plan.base.clone(),
-        head: plan.head.clone(),
+        base,
+        head,
         commands: commands::named(plan),
         conclusion: match cells.iter().all(|cell| cell.main().is_none()) {
             true => Verdict::Missing,
@@ -66,7 +71,11 @@ pub(super) fn build(
             is_void: judgement.is_void,
         }),
         cells,
-        notes: notes.chain(plan.remarks.clone()).chain(plan.written.iter().map(made::written)).collect(),
+        notes: notes
+            .chain((!run.learned.are_steady()).then(|| NOT_WARM.to_owned()))
+            .chain(plan.remarks.clone())
+            .chain(plan.written.iter().map(made::written))
+            .collect(),
         history: Vec::new(),
     };
     let verdict = match comparison.commands.is_empty() {

@@ -1,0 +1,140 @@
+//! The subjects of a comparison: builds of a system, commands that start servers, servers that run already.
+
+use crate::{Place, PlannedArm, PlannedLoad, PlannedRequest};
+use linerate_contract::Role;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// One of what is compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Subject {
+    /// A build of a system, in the cells of suites.
+    System(PlannedArm),
+    /// A command line that starts a server.
+    Command(PlannedCommand),
+    /// The address of a server that runs already: nothing is started.
+    Address(PlannedAddress),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedCommand {
+    pub name: String,
+    /// As on the command line.
+    pub line: String,
+    #[serde(default)]
+    pub hooks: Hooks,
+    /// The revision in whose worktree it runs; without one, in the folder of all commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<PlannedArm>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedAddress {
+    pub name: String,
+    pub url: String,
+    pub target: PlannedTarget,
+    pub address: SocketAddr,
+    /// Where the server runs, and its CPU time is read; without a place it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched_on: Option<Place>,
+    #[serde(default)]
+    pub hooks: Hooks,
+}
+
+/// Shell commands outside of the lab: before anything is measured, and at the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hooks {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup: Option<String>,
+}
+
+/// A part of a URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedTarget {
+    /// The `Host` header, and the name of the certificate.
+    pub host: String,
+    pub path: String,
+}
+
+impl Subject {
+    /// Its name in tables, which is the id of its cell; an arm is named by its settings.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::System(arm) => &arm.arm,
+            Self::Command(command) => &command.name,
+            Self::Address(address) => &address.name,
+        }
+    }
+
+    /// The word of the command line: an arm, a command or a URL.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::System(arm) => &arm.arm,
+            Self::Command(command) => &command.line,
+            Self::Address(address) => &address.url,
+        }
+    }
+
+    /// Its arm: that of the command line, or else its name.
+    pub fn arm(&self) -> PlannedArm {
+        let named = || PlannedArm { arm: self.name().to_owned(), resolved: None };
+        self.given_arm().cloned().unwrap_or_else(named)
+    }
+
+    /// The arm of the command line: settings of a build, or a revision.
+    pub fn given_arm(&self) -> Option<&PlannedArm> {
+        match self {
+            Self::System(arm) => Some(arm),
+            Self::Command(command) => command.revision.as_ref(),
+            Self::Address(_) => None,
+        }
+    }
+
+    /// Its role in all cells; a build of a system has that of its system in each cell.
+    pub fn role(&self) -> Option<Role> {
+        match self {
+            Self::System(_) => None,
+            Self::Command(_) | Self::Address(_) => Some(Role::Server),
+        }
+    }
+
+    /// False for a server elsewhere: it cannot be stopped, and its CPU time is not known unless it is watched.
+    pub fn is_started_here(&self) -> bool {
+        !matches!(self, Self::Address(_))
+    }
+
+    /// What is known of a server that runs already.
+    pub fn address(&self) -> Option<&PlannedAddress> {
+        match self {
+            Self::Address(address) => Some(address),
+            Self::System(_) | Self::Command(_) => None,
+        }
+    }
+
+    pub fn setup(&self) -> Option<&str> {
+        self.hooks()?.setup.as_deref()
+    }
+
+    pub fn cleanup(&self) -> Option<&str> {
+        self.hooks()?.cleanup.as_deref()
+    }
+
+    fn hooks(&self) -> Option<&Hooks> {
+        match self {
+            Self::System(_) => None,
+            Self::Command(command) => Some(&command.hooks),
+            Self::Address(address) => Some(&address.hooks),
+        }
+    }
+
+    /// The request target: an address has its own, unless a file or a method of gRPC has it.
+    pub fn path<'a>(&'a self, load: &PlannedLoad, request: &'a PlannedRequest) -> &'a str {
+        match self {
+            Self::Address(address) if load.requests_file.is_none() && !load.are_calls => &address.target.path,
+            _ => &request.path,
+        }
+    }
+}
