@@ -1,14 +1,11 @@
 //! Where processes are: one notion for roles, for servers that run already, and for networks.
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Where the processes of a role or of a run are. Its text is that of the command line and of `run.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(with = "String"))]
 #[serde(try_from = "String", into = "String")]
 pub enum Place {
     /// Namespaces of this machine, which end with linerate: `lab`.

@@ -3,7 +3,9 @@
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
-use crate::{Learned, Metric, Outcome, Place, PlannedComparison, Published, Sharing, pair_id};
+use crate::{
+    Learned, Metric, Outcome, Place, PlannedComparison, PlannedLoad, Published, Sharing, Subject, pair_id,
+};
 use linerate_contract::{Nanos, Role};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -66,6 +68,11 @@ impl Run {
     pub fn policy(&self) -> Policy<'_> {
         self.comparison.as_ref().map_or(Policy::Tables, Policy::Verdict)
     }
+
+    /// The user's own servers with their load.
+    pub fn servers(&self) -> Option<(&[Subject], &PlannedLoad)> {
+        self.policy().verdict()?.servers()
+    }
 }
 
 impl<'a> Policy<'a> {
@@ -87,6 +94,8 @@ impl<'a> Policy<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PlannedHost {
+    /// `local`, `ssh:NAME`, or the URL of a server that runs there already.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: Place,
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub roles: Vec<Role>,

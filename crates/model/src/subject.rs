@@ -138,3 +138,59 @@ impl Subject {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PlannedComparison;
+    use serde_json::json;
+
+    fn subject(json: serde_json::Value) -> Subject {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn address() -> Subject {
+        let target = json!({"host": "box2", "path": "/own"});
+        let address = json!({"name": "new", "url": "http://box2/own", "target": target});
+        let mut address = json!({ "address": address });
+        address["address"]["address"] = "10.0.0.2:80".into();
+        subject(address)
+    }
+
+    #[test]
+    fn a_subject_is_read_as_it_is_written() {
+        let command = json!({"name": "v1", "line": "./v1", "hooks": {"setup": "make"}});
+        let command = subject(json!({ "command": command }));
+        assert_eq!((command.name(), command.text(), command.setup()), ("v1", "./v1", Some("make")));
+        for one in [command, address(), subject(json!({"system": {"arm": "git=main"}}))] {
+            assert_eq!(subject(serde_json::to_value(&one).unwrap()), one);
+        }
+    }
+
+    #[test]
+    fn an_address_has_a_path_of_its_own_unless_a_file_or_a_method_has_the_requests() {
+        let request: PlannedRequest =
+            serde_json::from_value(json!({"method": "GET", "path": "/all"})).unwrap();
+        let (plain, calls) =
+            (PlannedLoad::default(), PlannedLoad { are_calls: true, ..PlannedLoad::default() });
+        let file = PlannedLoad { requests_file: Some("mix.jsonl".into()), ..PlannedLoad::default() };
+        assert_eq!(
+            [&plain, &file, &calls].map(|load| address().path(load, &request).to_owned()),
+            ["/own", "/all", "/all"]
+        );
+        assert!(!address().is_started_here());
+    }
+
+    #[test]
+    fn the_arms_of_a_comparison_are_the_baseline_and_all_others() {
+        let command = |name: &str| json!({"command": {"name": name, "line": name}});
+        let revision = json!({"command": {"name": "HEAD", "line": "./run", "revision": {"arm": "git=HEAD"}}});
+        let arms = |subjects: &[serde_json::Value]| {
+            let comparison = json!({"kind": "compare", "subjects": subjects, "margin": 0.01});
+            let comparison: PlannedComparison = serde_json::from_value(comparison).unwrap();
+            comparison.arms().map(|arm| arm.arm)
+        };
+        assert_eq!(arms(&[command("a"), command("b"), command("c")]), ["a", "b, c"]);
+        assert_eq!(arms(&[revision.clone(), revision]), ["git=HEAD", "git=HEAD"]);
+    }
+}

@@ -4,7 +4,7 @@ use super::Session;
 use crate::error::Error;
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{LabError, Written};
-use crate::measurement::{DEFAULT_BUILD, Entry, PlannedComparison, PlannedSuite, Sharing, Stage};
+use crate::measurement::{DEFAULT_BUILD, Entry, PlannedSuite, Sharing, Stage};
 use crate::subject::{self, Learner, Servers};
 use crate::system::VERIFIER;
 use crate::trial::Context;
@@ -26,7 +26,7 @@ impl Session {
     /// # Errors
     /// A command does not serve, or answers otherwise than the baseline.
     pub(super) fn learn(&mut self, suite: &PlannedSuite) -> Result<First, Error> {
-        let planned = self.run.comparison.as_ref().and_then(PlannedComparison::servers);
+        let planned = self.run.servers();
         let (Some(planned), Some(servers)) = (planned, &mut self.servers) else {
             return Ok(First::default());
         };

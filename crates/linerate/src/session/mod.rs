@@ -139,7 +139,7 @@ impl Session {
                 (run, Vec::new(), Vec::new(), journal)
             }
         };
-        let servers = run.comparison.as_ref().and_then(PlannedComparison::servers);
+        let servers = run.servers();
         let servers = servers.map(|(subjects, load)| Servers::new(subjects, load, run.learned.clone()));
         let done = trials.len() + duets.len();
         let progress = Progress::new(&run, done as u64, request.quiet);
@@ -193,7 +193,7 @@ impl Session {
     /// # Errors
     /// The first that failed; all are tried.
     pub fn clean_up(&self) -> Result<(), Error> {
-        match self.run.comparison.as_ref().and_then(PlannedComparison::servers) {
+        match self.run.servers() {
             Some(servers) if self.script.is_none() => subject::clean_up(servers),
             _ => Ok(()),
         }
