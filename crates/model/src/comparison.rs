@@ -61,7 +61,7 @@ impl PlannedComparison {
 
     /// The user's own servers with their load.
     pub fn servers(&self) -> Option<(&[Subject], &PlannedLoad)> {
-        Some((&self.subjects, self.load.as_ref()?))
+        Some((&self.subjects[..], self.load.as_ref()?)).filter(|(subjects, _)| !subjects.is_empty())
     }
 }
 

@@ -35,11 +35,6 @@ pub struct LearnedServer {
 }
 
 impl Learned {
-    /// Of this number of servers, nothing is known.
-    pub fn unknown(servers: usize) -> Self {
-        Self { servers: vec![LearnedServer::default(); servers], ..Self::default() }
-    }
-
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -22,7 +22,7 @@ pub struct PlannedCommand {
     pub name: String,
     /// As on the command line.
     pub line: String,
-    #[serde(default)]
+    #[serde(flatten)]
     pub hooks: Hooks,
     /// The revision in whose worktree it runs; without one, in the folder of all commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +38,7 @@ pub struct PlannedAddress {
     /// Where the server runs, and its CPU time is read; without a place it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched_on: Option<Place>,
-    #[serde(default)]
+    #[serde(flatten)]
     pub hooks: Hooks,
 }
 
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_subject_is_read_as_it_is_written() {
-        let command = json!({"name": "v1", "line": "./v1", "hooks": {"setup": "make"}});
+        let command = json!({"name": "v1", "line": "./v1", "setup": "make"});
         let command = subject(json!({ "command": command }));
         assert_eq!((command.name(), command.text(), command.setup()), ("v1", "./v1", Some("make")));
         for one in [command, address(), subject(json!({"system": {"arm": "git=main"}}))] {

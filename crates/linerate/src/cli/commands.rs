@@ -245,8 +245,8 @@ impl CommandOptions {
             given => given.to_vec(),
         };
         let named = subject::names(&lines, &names)?.into_iter().zip(filled);
-        let are_elsewhere = !self.targets.is_empty();
-        let mut subjects: Vec<Subject> = if are_elsewhere {
+        let run_already = !self.targets.is_empty();
+        let mut subjects: Vec<Subject> = if run_already {
             named.zip(&self.targets).map(|((name, filled), target)| address(name, filled, target)).collect()
         } else {
             let arms = comparison.subjects.iter().filter(|_| is_of_revisions).map(|one| Some(one.arm()));
@@ -258,7 +258,7 @@ impl CommandOptions {
             upstream: self.upstream.clone(),
             folder,
             port: self.port.or_else(of_user).unwrap_or(PORT),
-            place: if self.network.is_some() || are_elsewhere { Place::Local } else { Place::Lab },
+            place: if self.network.is_some() || run_already { Place::Local } else { Place::Lab },
             port_is_given: self.port.is_some(),
             requests,
             requests_file: self.request.requests.clone(),

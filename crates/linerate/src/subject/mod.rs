@@ -1,9 +1,9 @@
-//! Commands of the user's own that start servers: the subjects of `linerate compare './a' './b'`.
+//! Servers of the user's own, by command or address: the subjects of `linerate compare './a' './b'`.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`words`] | a command line into a program and its arguments |
-//! | `plan` | the suite of one table that is measured, and its systems |
+//! | `plan` | the suite of one table that is measured |
 //! | [`values`] | a command for each value, and what each has of its own |
 //! | `hooks` | what is done before and after all of it |
 //! | `learn` | before the first unit of a pair: what each answers, how long it warms up |
@@ -121,7 +121,7 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
         watched_on: None,
         hooks: Hooks::default(),
     });
-    let learned = Learned { expectations: vec![expect], ..Learned::unknown(1) };
+    let learned = Learned { expectations: vec![expect], ..Learned::default() };
     Ok(Servers::new(&[subject], &load, learned))
 }
 

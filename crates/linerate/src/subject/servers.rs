@@ -5,7 +5,9 @@ use super::{expected, ready, sent, words};
 use crate::error::Error;
 use crate::lab::protocol::{HostName, UserProcess};
 use crate::lab::{CommandLine, Launch, Ready};
-use crate::measurement::{Expectation, Learned, Place, PlannedCell, PlannedLoad, Subject, Warmup};
+use crate::measurement::{
+    Expectation, Learned, LearnedServer, Place, PlannedCell, PlannedLoad, Subject, Warmup,
+};
 use crate::parameters::Parameters;
 use crate::pins::Pins;
 use linerate_contract::{Nanos, Request, Role, Spec, Tls, WeightedRequest};
@@ -45,12 +47,13 @@ pub(crate) struct Server<'a> {
 }
 
 impl Servers {
-    pub(crate) fn new(subjects: &[Subject], load: &PlannedLoad, learned: Learned) -> Self {
+    pub(crate) fn new(subjects: &[Subject], load: &PlannedLoad, mut learned: Learned) -> Self {
         let n = subjects.len();
+        learned.servers.resize(n, LearnedServer::default());
         Self {
             subjects: subjects.to_vec(),
             load: load.clone(),
-            learned: if learned.is_empty() { Learned::unknown(n) } else { learned },
+            learned,
             folders: vec![load.folder.clone(); n],
             lines: Vec::new(),
             companions: Vec::new(),
@@ -163,8 +166,8 @@ impl<'a> Server<'a> {
 
     /// Where it was reached last; `None` before that is known.
     pub(super) fn reached(self) -> Option<SocketAddr> {
-        let learned = || self.all.learned.servers.get(self.index)?.address;
-        self.subject().address().map(|known| known.address).or_else(learned)
+        let known = self.subject().address().map(|known| known.address);
+        known.or(self.all.learned.servers[self.index].address)
     }
 
     /// Where a side of a unit reaches it.
@@ -197,8 +200,7 @@ impl<'a> Server<'a> {
 
     /// The cell with the warm-up that was learned.
     pub(crate) fn warmed(self, cell: &PlannedCell) -> PlannedCell {
-        let known = self.all.learned.servers.get(self.index).and_then(|server| server.warmup);
-        let Some(warmup) = known else { return cell.clone() };
+        let Some(warmup) = self.all.learned.servers[self.index].warmup else { return cell.clone() };
         PlannedCell {
             verify: Parameters { operations: Some(verified(warmup)), ..cell.verify },
             warm_for: Some(warmup.time.max(SHORTEST_WARMUP)),
@@ -273,7 +275,7 @@ fn free_ports() -> Result<[u16; 2], Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{LearnedServer, PlannedCommand};
+    use crate::measurement::PlannedCommand;
 
     fn load() -> PlannedLoad {
         let json = serde_json::json!({
