@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::lab::Site;
 use crate::lab::hosts::Server;
 use crate::lab::listening::Port;
-use crate::measurement::{Place, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite};
+use crate::measurement::{Place, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Subject};
 use crate::toml_file;
 use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
@@ -98,29 +98,10 @@ pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost
     Ok(hosts)
 }
 
-/// The servers that run already and are watched, with the machines of hosts.toml.
+/// Where a run takes place: on the machines of its roles, or on this one, beside servers that are watched.
 ///
 /// # Errors
 /// hosts.toml cannot be read.
-fn watched(comparison: &PlannedComparison, file: Option<&Path>) -> Result<Vec<Server>, Error> {
-    let Some((subjects, load)) = comparison.servers() else { return Ok(Vec::new()) };
-    let watched = subjects.iter().filter_map(|subject| {
-        let known = subject.address()?;
-        Some((known, known.watched_on.as_ref()?))
-    });
-    watched
-        .map(|(known, place)| {
-            let host = planned(Role::Server, place, &mut read(file)?)?;
-            let port = Port { number: known.address.port(), is_udp: load.is_of_datagrams() };
-            Ok(Server { cell: known.name.clone(), host, port })
-        })
-        .collect()
-}
-
-/// Where a run takes place: on the machines of its roles, or on this one.
-///
-/// # Errors
-/// As of [`watched`].
 pub fn site(
     hosts: &[PlannedHost],
     comparison: Option<&PlannedComparison>,
@@ -129,12 +110,18 @@ pub fn site(
     if !hosts.is_empty() {
         return Ok(Site::Roles(hosts.to_vec()));
     }
-    let watched = comparison.map_or(Ok(Vec::new()), |comparison| watched(comparison, file))?;
-    let load = comparison.and_then(|comparison| comparison.load.as_ref());
-    Ok(match &watched[..] {
-        [] => Site::Here(load.map_or(Place::Lab, |load| load.place.clone())),
-        _ => Site::Watched(watched),
-    })
+    let Some((subjects, load)) = comparison.and_then(PlannedComparison::servers) else {
+        return Ok(Site::Here(Place::Lab));
+    };
+    let mut watched = Vec::new();
+    for known in subjects.iter().filter_map(Subject::address) {
+        if let Some(place) = &known.watched_on {
+            let host = planned(Role::Server, place, &mut read(file)?)?;
+            let port = Port { number: known.address.port(), is_udp: load.is_of_datagrams() };
+            watched.push(Server { cell: known.name.clone(), host, port });
+        }
+    }
+    Ok(if watched.is_empty() { Site::Here(load.place.clone()) } else { Site::Watched(watched) })
 }
 
 /// Parses `NAME=local` or `NAME=ssh:BOX`.

@@ -43,15 +43,15 @@ pub struct PlannedComparison {
 impl PlannedComparison {
     /// The baseline, and all that is compared with it.
     pub fn arms(&self) -> [PlannedArm; 2] {
-        let arm = |arm: String| PlannedArm { arm, resolved: None };
-        match &self.subjects[..] {
-            [] => [arm(String::new()), arm(String::new())],
-            [base, head] => [base.arm(), head.arm()],
-            [base, heads @ ..] => {
-                let names: Vec<&str> = heads.iter().map(Subject::name).collect();
-                [base.arm(), arm(names.join(", "))]
+        let together = |subjects: &[Subject]| match subjects {
+            [one] => one.arm(),
+            several => {
+                let names: Vec<&str> = several.iter().map(Subject::name).collect();
+                PlannedArm { arm: names.join(", "), resolved: None }
             }
-        }
+        };
+        let (base, heads) = self.subjects.split_at(self.subjects.len().min(1));
+        [together(base), together(heads)]
     }
 
     /// The role of the subjects in all cells; builds of a system have that of their system in each cell.

@@ -101,7 +101,8 @@ impl Subject {
         }
     }
 
-    /// False for a server elsewhere: it cannot be stopped, and its CPU time is not known unless it is watched.
+    /// False for a server elsewhere: it cannot be stopped, and its CPU time is not known unless its host is
+    /// watched.
     pub fn is_started_here(&self) -> bool {
         !matches!(self, Self::Address(_))
     }
@@ -114,19 +115,13 @@ impl Subject {
         }
     }
 
-    pub fn setup(&self) -> Option<&str> {
-        self.hooks()?.setup.as_deref()
-    }
-
-    pub fn cleanup(&self) -> Option<&str> {
-        self.hooks()?.cleanup.as_deref()
-    }
-
-    fn hooks(&self) -> Option<&Hooks> {
+    /// What is done before and after all of it; builds of a system have no hooks.
+    pub fn hooks(&self) -> Option<&Hooks> {
         match self {
             Self::System(_) => None,
-            Self::Command(command) => Some(&command.hooks),
-            Self::Address(address) => Some(&address.hooks),
+            Self::Command(PlannedCommand { hooks, .. }) | Self::Address(PlannedAddress { hooks, .. }) => {
+                Some(hooks)
+            }
         }
     }
 
@@ -161,7 +156,8 @@ mod tests {
     fn a_subject_is_read_as_it_is_written() {
         let command = json!({"name": "v1", "line": "./v1", "setup": "make"});
         let command = subject(json!({ "command": command }));
-        assert_eq!((command.name(), command.text(), command.setup()), ("v1", "./v1", Some("make")));
+        let setup = command.hooks().and_then(|hooks| hooks.setup.as_deref());
+        assert_eq!((command.name(), command.text(), setup), ("v1", "./v1", Some("make")));
         for one in [command, address(), subject(json!({"system": {"arm": "git=main"}}))] {
             assert_eq!(subject(serde_json::to_value(&one).unwrap()), one);
         }

@@ -82,8 +82,9 @@ fn of_servers((subjects, planned): (&[Subject], &PlannedLoad)) -> Vec<String> {
     let are_started_here = subjects.iter().all(Subject::is_started_here);
     let mut words: Vec<String> = commands.iter().map(|one| quoted(one.text())).collect();
     words.extend(subjects.iter().map(|one| option("name", one.name())));
-    let hooks = commands.iter().map(|one| [("setup", one.setup()), ("cleanup", one.cleanup())]);
-    let hooks = hooks.flatten().filter_map(|(name, text)| Some(option(name, text?)));
+    let hooks = commands.iter().filter_map(Subject::hooks);
+    let hooks = hooks.flat_map(|hooks| [("setup", &hooks.setup), ("cleanup", &hooks.cleanup)]);
+    let hooks = hooks.filter_map(|(name, text)| Some(option(name, text.as_ref()?)));
     words.extend(planned.upstream.iter().map(|upstream| option("upstream", upstream)));
     words.extend(hooks.chain(planned.companions.iter().map(|one| option("with", one))));
     words.extend(planned.requests_file.iter().map(|file| option("requests", &file.display().to_string())));

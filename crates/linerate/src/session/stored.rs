@@ -88,8 +88,9 @@ fn of_builds(stored: &PlannedComparison, given: Option<&PlannedComparison>) -> V
 fn of_servers(stored: (&[Subject], &PlannedLoad), given: Option<(&[Subject], &PlannedLoad)>) -> Vec<String> {
     let lines = |(subjects, load): (&[Subject], &PlannedLoad)| -> Vec<String> {
         let option = |name: &str, text: &str| format!("--{name} {}", quoted(text));
-        let setups = subjects.iter().filter_map(|one| Some(option("setup", one.setup()?)));
-        let cleanups = subjects.iter().filter_map(|one| Some(option("cleanup", one.cleanup()?)));
+        let setups = subjects.iter().filter_map(|one| Some(option("setup", one.hooks()?.setup.as_ref()?)));
+        let cleanups =
+            subjects.iter().filter_map(|one| Some(option("cleanup", one.hooks()?.cleanup.as_ref()?)));
         let companions = load.companions.iter().map(|one| option("with", one));
         let hosts = subjects.iter().filter_map(|one| {
             let place = one.address()?.watched_on.as_ref()?;

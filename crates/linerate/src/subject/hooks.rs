@@ -13,7 +13,7 @@ const LINES: usize = 12;
 /// # Errors
 /// The first that fails, with its last lines.
 pub(crate) fn set_up((subjects, load): (&[Subject], &PlannedLoad)) -> Result<(), Error> {
-    let mut setups = subjects.iter().filter_map(Subject::setup);
+    let mut setups = subjects.iter().filter_map(|one| one.hooks()?.setup.as_deref());
     setups.try_for_each(|command| run("--setup", command, &load.folder))
 }
 
@@ -22,7 +22,7 @@ pub(crate) fn set_up((subjects, load): (&[Subject], &PlannedLoad)) -> Result<(),
 /// # Errors
 /// The first that failed; all are tried.
 pub(crate) fn clean_up((subjects, load): (&[Subject], &PlannedLoad)) -> Result<(), Error> {
-    let cleanups = subjects.iter().filter_map(Subject::cleanup);
+    let cleanups = subjects.iter().filter_map(|one| one.hooks()?.cleanup.as_deref());
     cleanups.map(|command| run("--cleanup", command, &load.folder)).fold(Ok(()), Result::and)
 }
 

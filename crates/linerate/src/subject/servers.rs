@@ -177,25 +177,27 @@ impl<'a> Server<'a> {
     }
 
     /// Its process; `None` for one that runs already.
-    pub(crate) fn launch(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Option<Launch> {
+    pub(super) fn launch(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Option<Launch> {
         let (program, mut words) = self.all.lines.get(self.index)?.clone()?;
         let port = self.given_port(side);
         if let Some(port) = port {
             words = words.iter().map(|word| words::with_port(word, port)).collect();
         }
+        let expected = self.address(side).map(|address| address.port()).or(port);
         Some(Launch {
             system: self.subject().name().to_owned(),
             process: Some((program, words)),
             ready: ready(&self.all.load),
-            port: port.unwrap_or(0),
+            port: expected.unwrap_or(0),
             user: Some(self.all.user(&self.all.folders[self.index], port)),
             ..on(pins, slice)
         })
     }
 
-    /// The companions of its process.
-    pub(crate) fn companions(self, launch: &Launch) -> Vec<Launch> {
-        self.all.companions(launch)
+    /// Its process after its companions, in the order in which they are started.
+    pub(crate) fn launches(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Vec<Launch> {
+        let Some(launch) = self.launch(pins, slice, side) else { return Vec::new() };
+        self.all.companions(&launch).into_iter().chain([launch]).collect()
     }
 
     /// The cell with the warm-up that was learned.

@@ -105,10 +105,8 @@ impl<'a> Setting<'a> {
 
     /// The user's own server with its companions, in the order in which they are started.
     pub(super) fn own_server(&self) -> Vec<Launch> {
-        let Some((server, side)) = self.own else { return Vec::new() };
-        let Some(launch) = server.launch(self.pins, self.slice, side) else { return Vec::new() };
-        let launch = Launch { port: self.addresses.server.port(), ..launch };
-        server.companions(&launch).into_iter().chain([launch]).collect()
+        let launches = |(server, side): (Server<'_>, usize)| server.launches(self.pins, self.slice, side);
+        self.own.map(launches).unwrap_or_default()
     }
 
     /// Content of the servers, if the layer has pages.
