@@ -20,8 +20,8 @@ use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::sequential::{last_look, next_look};
 use linerate_contract::Nanos;
 use linerate_model::{
-    ComparisonKind, Duet, Measurement, Outcome, PlannedPair, PlannedSuite, Run, Stage, Trial, is_given_up,
-    pair_id,
+    ComparisonKind, Duet, Measurement, Outcome, PlannedPair, PlannedSuite, Policy, Run, Stage, Trial,
+    is_given_up, pair_id,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// The rounds that every cell of a run with a budget gets, if there is time: of tables fewer have no interval
 /// of 95 %, and of builds fewer have no early look.
 pub fn first_rounds(run: &Run) -> u32 {
-    if run.comparison.is_some() { early::FEWEST_UNITS } else { FEWEST_ROUNDS }
+    if run.policy().is_sequential() { early::FEWEST_UNITS } else { FEWEST_ROUNDS }
 }
 
 /// The base in duet with itself has one unit in this number of rounds of a comparison, after the first ones:
@@ -106,9 +106,9 @@ pub struct Made<'a> {
 impl<'a> Made<'a> {
     /// What the open questions of a suite need next, in the order of their numbers. Nothing: it is done.
     pub fn needs(self, suite: usize) -> Vec<Need> {
-        match self.run.comparison {
-            None => self.of_tables(suite),
-            Some(_) => self.of_builds(suite),
+        match self.run.policy() {
+            Policy::Tables => self.of_tables(suite),
+            Policy::Verdict(_) => self.of_builds(suite),
         }
     }
 
@@ -147,7 +147,7 @@ impl<'a> Made<'a> {
     /// large difference is found soon. Follows from the units of the warm-up and the number of the unit
     /// alone.
     pub fn least_window(self, suite: usize, unit: u32) -> Nanos {
-        let (Some(budget), Some(comparison)) = (self.run.budget, &self.run.comparison) else {
+        let (Some(budget), Some(comparison)) = (self.run.budget, self.run.policy().verdict()) else {
             return Nanos::ZERO;
         };
         let enough = match comparison.kind {
@@ -255,8 +255,8 @@ impl<'a> Made<'a> {
         let (open, left) = (chosen(|pair| !pair.is_decided()), self.seconds_left(index));
         match rounds(open.len(), left) {
             0 => {
-                let is_gate =
-                    self.run.comparison.as_ref().is_some_and(|plan| plan.kind == ComparisonKind::Gate);
+                let plan = self.run.policy().verdict();
+                let is_gate = plan.is_some_and(|plan| plan.kind == ComparisonKind::Gate);
                 let more = self.run.budget.filter(|_| is_gate).map_or(0.0, Nanos::as_secs_f64);
                 let suspects = chosen(JudgedPair::is_suspect);
                 match rounds(suspects.len(), left + more * FOR_CONFIRMATION) {

@@ -10,6 +10,7 @@
 //! | [`pair`] | two labs at the same time |
 //! | [`listening`] | CPU time of what listens on a port |
 //! | [`scripted`] | the lab of the tests: responses from a file, no network |
+//! | `site` | one way to raise a lab, by where its processes are |
 //! | [`host`], [`program`] | facts of a machine, its programs and folders |
 //!
 //! All labs implement [`Lab`]; all other code runs unchanged on any.
@@ -23,12 +24,14 @@ pub mod pair;
 pub mod program;
 pub mod protocol;
 pub mod scripted;
+mod site;
 
 use linerate_contract::{Bytes, Nanos, Role};
 use linerate_model::path::NetworkPath;
 use linerate_model::{Host, LabFlag, PlannedHost, Usage};
 use protocol::{ExitStatus, File, HostName, Turns, UserProcess, WindowRecord};
 use serde::{Deserialize, Serialize};
+pub use site::Site;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;

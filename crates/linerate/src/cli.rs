@@ -31,7 +31,7 @@ pub(crate) use only::{LOAD, SERVE};
 pub use request::*;
 pub use route::*;
 pub use serve::*;
-pub use servers::Servers;
+pub use servers::GivenServers;
 pub use settings::*;
 pub use shared::*;
 pub use suites::*;

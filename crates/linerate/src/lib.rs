@@ -13,7 +13,7 @@
 //! | [`cli`], [`command`] | arguments and subcommands |
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
 //! | [`project`] | `linerate.toml`, in a repository of the user's own |
-//! | [`subject`] | commands of the user's own that are compared: parsed, learned, planned |
+//! | [`subject`] | servers of the user's own that are compared: planned, learned, started, asked |
 //! | `toml_file`, [`home`] | their syntax, and where they are |
 //! | [`arm`] | a build of a system as settings |
 //! | `address` | the addresses of a URL's host |

@@ -2,9 +2,10 @@
 
 use crate::address;
 use crate::error::Error;
+use crate::lab::Site;
 use crate::lab::hosts::Server;
 use crate::lab::listening::Port;
-use crate::measurement::{PlannedCell, PlannedCommands, PlannedHost, PlannedSuite, SSH_PLACE};
+use crate::measurement::{Place, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Subject};
 use crate::toml_file;
 use crate::url::Url;
 use linerate_contract::Role;
@@ -15,8 +16,6 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-/// The place of roles that no `--host` names.
-pub const LOCAL: &str = "local";
 /// Read from the current folder where `--hosts` names no other file.
 const FILE: &str = "hosts.toml";
 /// Roles that have a place; a cell need not have all of them.
@@ -26,7 +25,7 @@ const ROLES: [Role; 3] = [Role::Client, Role::Relay, Role::Server];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolePlace {
     role: Role,
-    place: String,
+    place: Place,
 }
 
 impl fmt::Display for RolePlace {
@@ -49,7 +48,10 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
     if role == Role::Server && Url::has_scheme(place) {
         return server_at(place);
     }
-    if is_place(place) { Ok(RolePlace { role, place: place.to_owned() }) } else { Err(expected()) }
+    match place.parse().map_err(|_| expected())? {
+        Place::Lab | Place::Url(_) => Err(expected()),
+        place => Ok(RolePlace { role, place }),
+    }
 }
 
 /// Parses the URL of `--server-at`.
@@ -58,7 +60,9 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
 /// What is expected.
 pub fn server_at(url: &str) -> Result<RolePlace, String> {
     match Url::parse(url)? {
-        url if url.scheme.name == "http" => Ok(RolePlace { role: Role::Server, place: url.to_string() }),
+        url if url.scheme.name == "http" => {
+            Ok(RolePlace { role: Role::Server, place: Place::Url(url.to_string()) })
+        }
         url => Err(format!("suites load http:// alone, and this is {}://", url.scheme.name)),
     }
 }
@@ -82,20 +86,20 @@ struct HostEntry {
 /// # Errors
 /// A role has two places, or hosts.toml cannot be read or has no such machine.
 pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost>, Error> {
-    let mut places: BTreeMap<Role, &str> = BTreeMap::new();
+    let mut places: BTreeMap<Role, &Place> = BTreeMap::new();
     for RolePlace { role, place } in given {
         if places.insert(*role, place).is_some() {
             return Err(Error::Input(format!("--host: the {role} has two places; give one of them")));
         }
     }
-    if places.values().all(|place| *place == LOCAL) {
+    if places.values().all(|place| **place == Place::Local) {
         return Ok(Vec::new());
     }
     let mut entries = read(file)?;
     let mut hosts: Vec<PlannedHost> = Vec::new();
     for role in ROLES {
-        let place = places.get(&role).copied().unwrap_or(LOCAL);
-        match hosts.iter_mut().find(|host| host.place == place) {
+        let place = places.get(&role).copied().unwrap_or(&Place::Local);
+        match hosts.iter_mut().find(|host| host.place == *place) {
             Some(host) => host.roles.push(role),
             None => hosts.push(planned(role, place, &mut entries)?),
         }
@@ -103,44 +107,52 @@ pub fn hosts(given: &[RolePlace], file: Option<&Path>) -> Result<Vec<PlannedHost
     Ok(hosts)
 }
 
-/// The servers that run already and have a place, with the machines of hosts.toml.
+/// Where a run takes place: on the machines of its roles, or on this one, beside servers that are watched.
 ///
 /// # Errors
 /// hosts.toml cannot be read.
-pub fn servers(commands: &PlannedCommands, file: Option<&Path>) -> Result<Vec<Server>, Error> {
-    let placed = commands.commands.iter().filter_map(|command| Some((command, command.host.as_deref()?)));
-    placed
-        .map(|(command, place)| {
+pub fn site(
+    hosts: &[PlannedHost],
+    comparison: Option<&PlannedComparison>,
+    file: Option<&Path>,
+) -> Result<Site, Error> {
+    if !hosts.is_empty() {
+        return Ok(Site::Roles(hosts.to_vec()));
+    }
+    let Some((subjects, load)) = comparison.and_then(PlannedComparison::servers) else {
+        return Ok(Site::Here(Place::Lab));
+    };
+    let mut watched = Vec::new();
+    for known in subjects.iter().filter_map(Subject::address) {
+        if let Some(place) = &known.watched_on {
             let host = planned(Role::Server, place, &mut read(file)?)?;
-            let number = command.address.map_or(0, |address| address.port());
-            let port = Port { number, is_udp: commands.is_of_datagrams() };
-            Ok(Server { cell: command.name.clone(), host, port })
-        })
-        .collect()
+            let port = Port { number: known.address.port(), is_udp: load.is_of_datagrams() };
+            watched.push(Server { cell: known.name.clone(), host, port });
+        }
+    }
+    Ok(if watched.is_empty() { Site::Here(load.place.clone()) } else { Site::Watched(watched) })
 }
 
 /// Parses `NAME=local` or `NAME=ssh:BOX`.
 ///
 /// # Errors
 /// What is expected.
-pub fn server_place(text: &str) -> Result<(String, String), String> {
+pub fn server_place(text: &str) -> Result<(String, Place), String> {
     let (name, place) = text.rsplit_once('=').unwrap_or_default();
-    if name.is_empty() || !is_place(place) {
-        return Err("expected NAME=ssh:BOX or NAME=local, such as new=ssh:box2".into());
+    match place.parse() {
+        Ok(place @ (Place::Local | Place::Ssh(_))) if !name.is_empty() => Ok((name.to_owned(), place)),
+        _ => Err("expected NAME=ssh:BOX or NAME=local, such as new=ssh:box2".into()),
     }
-    Ok((name.to_owned(), place.to_owned()))
 }
 
-/// `local`, or a name that ssh(1) does not take for an option.
-fn is_place(place: &str) -> bool {
-    let is_name = |name: &str| !name.is_empty() && !name.starts_with('-');
-    place == LOCAL || place.strip_prefix(SSH_PLACE).is_some_and(is_name)
-}
-
-fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -> Result<PlannedHost, Error> {
-    let entry = entries.remove(place.trim_start_matches(SSH_PLACE)).unwrap_or_default();
+fn planned(
+    role: Role,
+    place: &Place,
+    entries: &mut BTreeMap<String, HostEntry>,
+) -> Result<PlannedHost, Error> {
+    let entry = place.machine().and_then(|name| entries.remove(name)).unwrap_or_default();
     let host = PlannedHost {
-        place: place.to_owned(),
+        place: place.clone(),
         roles: vec![role],
         address: entry.address,
         cpus: entry.cpus,
@@ -149,7 +161,7 @@ fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -
         agent: entry.agent,
         ..PlannedHost::default()
     };
-    let Some(url) = host.served_at() else { return Ok(host) };
+    let Some(url) = host.place.served_at() else { return Ok(host) };
     match address::usual(&url)?.ip() {
         IpAddr::V4(found) => Ok(PlannedHost { address: Some(found), ..host }),
         IpAddr::V6(_) => Err(Error::NothingMeasured(format!("{place}: {} has no IPv4 address", url.host))),
@@ -158,7 +170,7 @@ fn planned(role: Role, place: &str, entries: &mut BTreeMap<String, HostEntry>) -
 
 /// The server that runs already, among the machines of a run.
 pub fn served(hosts: &[PlannedHost]) -> Option<&PlannedHost> {
-    hosts.iter().find(|host| host.served_at().is_some())
+    hosts.iter().find(|host| host.place.served_at().is_some())
 }
 
 /// The captions of tables whose server runs already.
@@ -221,8 +233,9 @@ mod tests {
     fn roles_without_a_place_are_local_and_roles_of_one_place_share_a_host() {
         let none = Path::new("/dev/null");
         let hosts = hosts(&given(&["server=ssh:box2", "relay=ssh:box2"]), Some(none)).unwrap();
-        let roles: Vec<_> = hosts.iter().map(|host| (host.place.as_str(), host.roles.clone())).collect();
-        assert_eq!(roles, [("local", vec![Role::Client]), ("ssh:box2", vec![Role::Relay, Role::Server])]);
+        let roles: Vec<_> = hosts.iter().map(|host| (host.place.to_string(), host.roles.clone())).collect();
+        let expected = [("local", vec![Role::Client]), ("ssh:box2", vec![Role::Relay, Role::Server])];
+        assert_eq!(roles, expected.map(|(place, roles)| (place.to_owned(), roles)));
         assert_eq!((index_of(&hosts, Role::Server), hosts[1].ssh_destination()), (1, Some("box2")));
         assert_eq!(hosts[0].ssh_destination(), None);
         assert_eq!(super::hosts(&given(&["server=local"]), Some(none)).unwrap(), []);

@@ -32,7 +32,7 @@ pub const UNITS_PER_ROUND: u32 = 2;
 /// A comparison of builds has one in each round: after each, the pair may be decided. So have the quick form
 /// and the one with the documents' tables alone, whose time goes to the wide ratios.
 fn units_in(run: &Run, suite: &PlannedSuite) -> u32 {
-    let is_short = run.comparison.is_some() || run.published || run.quick;
+    let is_short = run.policy().is_sequential() || run.published || run.quick;
     if is_short { 1 } else { suite.units.unwrap_or(UNITS_PER_ROUND).min(UNITS_PER_ROUND) }
 }
 
@@ -57,10 +57,10 @@ fn is_due_in(round: u32, step: &Step, run: &Run, suite: &PlannedSuite) -> bool {
             suite.pairs.iter().filter(|pair| pair.cells.contains(id)).filter(is_present).peekable();
         pairs.peek().is_some() && pairs.all(|pair| pair.no_duet.is_none())
     };
-    match (&run.comparison, step.against) {
-        (Some(_), None) => round <= solo_rounds(run),
-        (Some(_), Some(other)) if other == step.cell => has_control(round),
-        (None, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_duets_alone()),
+    match (run.policy().is_sequential(), step.against) {
+        (true, None) => round <= solo_rounds(run),
+        (true, Some(other)) if other == step.cell => has_control(round),
+        (false, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_duets_alone()),
         (_, Some(_)) => true,
     }
 }
@@ -216,7 +216,7 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
     let suite = &run.suites[index];
     let mut random = Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64));
     let rounds = (1..=suite.warmup_rounds).map(|r| (r, true)).chain((1..=suite.rounds).map(|r| (r, false)));
-    let mut steps = if run.comparison.is_some() { warm_units(suite, index) } else { Vec::new() };
+    let mut steps = if run.policy().is_sequential() { warm_units(suite, index) } else { Vec::new() };
     let mut last: Option<Vec<Step>> = None;
     for (round, warmup) in rounds {
         let all = match last.take() {

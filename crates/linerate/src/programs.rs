@@ -4,12 +4,9 @@ pub mod elsewhere;
 
 use crate::authority::without_tls;
 use crate::error::Error;
-use crate::lab::protocol::UserProcess;
 use crate::lab::scripted::Scripted;
-use crate::lab::{CommandLine, Lab, Launch, Ready};
-use crate::measurement::{
-    DEFAULT_BUILD, Expectation, Outcome, PlannedCommands, PlannedSuite, PlannedSystem, PlannedTarget,
-};
+use crate::lab::{CommandLine, Lab};
+use crate::measurement::{DEFAULT_BUILD, Outcome, PlannedSuite, PlannedSystem};
 use crate::placement;
 use crate::system::build::{Builds, Permission};
 use crate::system::probe::{Presence, Replacement, presence};
@@ -23,21 +20,6 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default)]
 pub struct Programs {
     found: BTreeMap<(Role, String, String), CommandLine>,
-    /// Where the servers are commands of the user's own.
-    pub(crate) commands: Option<PlannedCommands>,
-    /// What is asked of a server that runs already, in place of a system's page.
-    pub(crate) served: Option<Served>,
-    /// In the network of the host: their ports, one for each side of a duet.
-    pub(crate) ports: Option<[u16; 2]>,
-    /// What is started before each of them.
-    pub(crate) companions: Vec<CommandLine>,
-}
-
-/// A server that runs already, and a correct response of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Served {
-    pub(crate) target: PlannedTarget,
-    pub(crate) expect: Expectation,
 }
 
 /// The system whose `launch` starts a program with a planted slowdown.
@@ -47,34 +29,6 @@ impl Programs {
     /// The program of a variant; `None` where it starts none.
     pub fn command_line(&self, role: Role, variant: &str, build: &str) -> Option<&CommandLine> {
         self.found.get(&(role, variant.to_owned(), build.to_owned()))
-    }
-
-    /// True if the servers run elsewhere, at addresses of the user's.
-    pub fn are_elsewhere(&self) -> bool {
-        self.commands.as_ref().is_some_and(PlannedCommands::are_elsewhere)
-    }
-
-    /// How a command of the user's own is started.
-    pub fn user(&self, name: &str) -> Option<UserProcess> {
-        let commands = self.commands.as_ref()?;
-        let own = commands.named(name).and_then(|command| command.folder.clone());
-        let environment = [("PORT".to_owned(), commands.port.to_string())].into();
-        Some(UserProcess { folder: own.unwrap_or_else(|| commands.folder.clone()), environment })
-    }
-
-    /// The companions of a server of the user's own, in its namespace and on its CPUs.
-    pub(crate) fn companions(&self, server: &Launch) -> Vec<Launch> {
-        let numbered = self.companions.iter().zip(1..);
-        let launch = |(line, number): (&CommandLine, u32)| Launch {
-            is_companion: true,
-            system: line.0.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            folder: PathBuf::from(format!("companion-{number}")),
-            process: Some(line.clone()),
-            ready: Ready::Listen,
-            port: 0,
-            ..server.clone()
-        };
-        numbered.map(launch).collect()
     }
 
     pub(crate) fn insert(&mut self, role: Role, variant: &str, build: &str, program: CommandLine) {
@@ -238,10 +192,6 @@ pub fn resolve(
         let ends_tls = cell.systems.iter().any(|s| registry.terminates_tls(&s.name, s.role));
         for PlannedSystem { role, name, build, version, .. } in &mut cell.systems {
             let Ok(chosen) = registry.variant(name, *role) else { continue };
-            let of_user = programs.commands.as_ref().filter(|_| *role == Role::Server);
-            if of_user.is_some_and(|commands| commands.named(name).is_some()) {
-                continue;
-            }
             match machine.presence_of(chosen, *role, build) {
                 Presence::Ready { program, version: found } => {
                     *version = found;

@@ -103,7 +103,7 @@ impl Progress {
             *lock(&BAR) = Some(bar());
         }
         let planned = plan::order(run).len() as u64;
-        let state = State::new(run.comparison.is_some(), planned, done, INTERVAL);
+        let state = State::new(run.policy().is_sequential(), planned, done, INTERVAL);
         Self { shown: Some(Shown::new(state, if is_terminal { draw } else { print_if_due }, TICK)) }
     }
 

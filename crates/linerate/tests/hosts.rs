@@ -53,9 +53,8 @@ fn client_relay_and_server_on_three_hosts_are_measured_and_nothing_is_left() {
     let Some(output) = among("3", &out, &script) else { return };
     assert_eq!((output.status, output.stdout.as_str()), (0, "LEFT\n"), "{}", output.stderr);
     let report = out.report();
-    let hosts: Vec<(&str, &str)> =
-        report.hosts.iter().map(|host| (host.place.as_str(), host.host.name.as_str())).collect();
-    assert_eq!(hosts, [("local", "box1"), ("ssh:box3", "box3"), ("ssh:box2", "box2")]);
+    let hosts = report.hosts.iter().map(|host| format!("{} is {}", host.place, host.host.name));
+    assert_eq!(hosts.collect::<Vec<_>>(), ["local is box1", "ssh:box3 is box3", "ssh:box2 is box2"]);
     assert_eq!(report.hosts[2].host.facts["interface driver"], "veth");
     let cell = report.suites[0].cells.iter().find(|cell| cell.id == "tcp/1/native").unwrap();
     assert!(cell.n == 2 && cell.cpu.contains_key(&Consumer::Role(Role::Server)), "{cell:?}");

@@ -1,19 +1,20 @@
 //! The comparison of two builds, as part of the plan of a run.
 
-use crate::PlannedCommands;
+use crate::{PlannedLoad, Subject};
+use linerate_contract::Role;
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Two builds of one system in the same cells: `linerate compare` and `linerate gate`.
+/// Subjects that are compared until there is a verdict: `linerate compare` and `linerate gate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedComparison {
     pub kind: ComparisonKind,
-    pub base: PlannedArm,
-    pub head: PlannedArm,
+    /// The baseline first.
+    pub subjects: Vec<Subject>,
     /// The system or variant that has two builds; `None`: of each cell the relay, else the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub subject: Option<String>,
+    pub system: Option<String>,
     /// The relative difference that matters.
     pub margin: f64,
     /// The same of latencies.
@@ -28,9 +29,9 @@ pub struct PlannedComparison {
     /// Where the revisions of arms with `git=` come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PlannedSource>,
-    /// Servers of the user's own, in place of builds of a system.
+    /// What the user's own servers are asked; builds of a system have the cells of suites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commands: Option<PlannedCommands>,
+    pub load: Option<PlannedLoad>,
     /// About programs that the user gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -43,16 +44,35 @@ impl PlannedComparison {
     /// The comparison as the user asked for it: without what a run has learned since.
     #[must_use]
     pub fn as_asked(&self) -> Self {
-        let arm = |arm: &PlannedArm| PlannedArm { resolved: None, ..arm.clone() };
-        let has_worktrees = self.source.is_some();
         Self {
-            base: arm(&self.base),
-            head: arm(&self.head),
-            commands: self.commands.as_ref().map(|commands| commands.as_asked(has_worktrees)),
+            subjects: self.subjects.iter().map(Subject::as_asked).collect(),
             remarks: Vec::new(),
             written: Vec::new(),
             ..self.clone()
         }
+    }
+
+    /// The baseline, and all that is compared with it.
+    pub fn arms(&self) -> [PlannedArm; 2] {
+        let together = |subjects: &[Subject]| match subjects {
+            [one] => one.arm(),
+            several => {
+                let names: Vec<&str> = several.iter().map(Subject::name).collect();
+                PlannedArm { arm: names.join(", "), resolved: None }
+            }
+        };
+        let (base, heads) = self.subjects.split_at(self.subjects.len().min(1));
+        [together(base), together(heads)]
+    }
+
+    /// The role of the subjects in all cells; builds of a system have that of their system in each cell.
+    pub fn role(&self) -> Option<Role> {
+        self.subjects.first()?.role()
+    }
+
+    /// The user's own servers with their load.
+    pub fn servers(&self) -> Option<(&[Subject], &PlannedLoad)> {
+        Some((&self.subjects[..], self.load.as_ref()?)).filter(|(subjects, _)| !subjects.is_empty())
     }
 }
 

@@ -8,7 +8,9 @@
 //! |---|---|
 //! | [`axes`], [`parameters`], [`path`] | a cell: its coordinates, its numbers, the path between its ends |
 //! | `run` | `run.json`: suites, tables, cells and pairs in their order, and the machine |
-//! | `commands`, `comparison` | the subjects of a comparison, and what is asked of them |
+//! | `subject`, `load`, `comparison` | what is compared, what is asked of it, and what decides |
+//! | `learned` | what was found out about the subjects before they were measured |
+//! | `place` | where processes are |
 //! | `published` | the tables of a document |
 //! | `trial`, `duet` | what was measured: one cell alone, two cells side by side |
 //! | `histogram`, `metric` | times of many operations; what a value is of |
@@ -16,25 +18,31 @@
 //! | [`journal`] | the lines of a journal, written and read |
 
 pub mod axes;
-mod commands;
 mod comparison;
 mod duet;
 mod histogram;
 pub mod journal;
+mod learned;
+mod load;
 mod metric;
 pub mod parameters;
 pub mod path;
+mod place;
 mod published;
 mod run;
+mod subject;
 mod trial;
 pub mod url;
 
-pub use commands::*;
 pub use comparison::*;
 pub use duet::*;
 pub use histogram::*;
 pub use journal::{Entry, Stored};
+pub use learned::*;
+pub use load::*;
 pub use metric::*;
+pub use place::*;
 pub use published::*;
 pub use run::*;
+pub use subject::*;
 pub use trial::*;

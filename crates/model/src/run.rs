@@ -3,8 +3,9 @@
 use crate::axes::Axes;
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
-use crate::url::Url;
-use crate::{Metric, Outcome, PlannedComparison, Published, Sharing, pair_id};
+use crate::{
+    Learned, Metric, Outcome, Place, PlannedComparison, PlannedLoad, Published, Sharing, Subject, pair_id,
+};
 use linerate_contract::{Nanos, Role};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -36,9 +37,12 @@ pub struct Run {
     /// rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Nanos>,
-    /// Set where the run compares two builds.
+    /// Set where a verdict on its subjects ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<PlannedComparison>,
+    /// What was found out about the servers of the comparison.
+    #[serde(default, skip_serializing_if = "Learned::is_empty")]
+    pub learned: Learned,
     /// RFC 3339, UTC.
     pub started: String,
     /// The version of linerate that planned it.
@@ -51,12 +55,48 @@ pub struct Run {
     pub suites: Vec<PlannedSuite>,
 }
 
+/// What ends the measurements of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Policy<'a> {
+    /// A fixed number of rounds, or intervals that are as narrow as the suites ask for.
+    Tables,
+    /// A verdict on each pair of subjects.
+    Verdict(&'a PlannedComparison),
+}
+
+impl Run {
+    pub fn policy(&self) -> Policy<'_> {
+        self.comparison.as_ref().map_or(Policy::Tables, Policy::Verdict)
+    }
+
+    /// The user's own servers with their load.
+    pub fn servers(&self) -> Option<(&[Subject], &PlannedLoad)> {
+        self.policy().verdict()?.servers()
+    }
+}
+
+impl<'a> Policy<'a> {
+    /// The comparison that is decided.
+    pub fn verdict(self) -> Option<&'a PlannedComparison> {
+        match self {
+            Self::Tables => None,
+            Self::Verdict(comparison) => Some(comparison),
+        }
+    }
+
+    /// Units are looked at one after the other, and a pair may be decided after each.
+    pub fn is_sequential(self) -> bool {
+        self.verdict().is_some()
+    }
+}
+
 /// A machine that plays roles, in a run over several.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct PlannedHost {
     /// `local`, `ssh:NAME`, or the URL of a server that runs there already.
-    pub place: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub place: Place,
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub roles: Vec<Role>,
     /// Where the other roles reach it; absent until the run has begun, if it was not given.
@@ -77,9 +117,6 @@ pub struct PlannedHost {
     pub host: Host,
 }
 
-/// The places of other machines begin with it.
-pub const SSH_PLACE: &str = "ssh:";
-
 impl PlannedHost {
     /// The host as the user asked for it, and how it is reached: without what a run has learned, its address
     /// and its CPUs.
@@ -91,13 +128,8 @@ impl PlannedHost {
 
     /// What ssh(1) connects to; `None` for this machine.
     pub fn ssh_destination(&self) -> Option<&str> {
-        let name = self.place.strip_prefix(SSH_PLACE)?;
+        let Place::Ssh(name) = &self.place else { return None };
         Some(self.destination.as_deref().unwrap_or(name))
-    }
-
-    /// The URL of a server that runs already: nothing is started there.
-    pub fn served_at(&self) -> Option<Url> {
-        if Url::has_scheme(&self.place) { Url::parse(&self.place).ok() } else { None }
     }
 }
 

@@ -38,7 +38,7 @@ impl<'a> SortedJournal<'a> {
             suites: BTreeMap::new(),
             duets: BTreeMap::new(),
             warm_duets: Vec::new(),
-            margin: run.comparison.as_ref().map_or(MARGIN, |builds| builds.margin),
+            margin: run.policy().verdict().map_or(MARGIN, |builds| builds.margin),
             unknown_cells: 0,
             replaced: 0,
         };

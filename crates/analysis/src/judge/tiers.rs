@@ -12,9 +12,9 @@ pub struct Contender {
 
 /// The tier of each contender, from 1; `None`: it has none. `None` in place of a contender: it takes no part.
 ///
-/// Of contenders with a verdict, a tier is the best one and all whose intervals overlap with its interval; the
-/// best of the others begins the next. One without a verdict is in the tier whose best contender it overlaps
-/// with, and in none if it overlaps with several: a wide interval would make one tier of them.
+/// Of contenders with a verdict, a tier is the best one and all whose intervals overlap with its interval;
+/// the best of the others begins the next. One without a verdict is in the tier whose best contender it
+/// overlaps with, and in none if it overlaps with several: a wide interval would make one tier of them.
 pub fn tiers(contenders: &[Option<Contender>]) -> Vec<Option<usize>> {
     let mut tiers = vec![None; contenders.len()];
     let mut order: Vec<(usize, Contender)> =

@@ -16,7 +16,7 @@ use crate::protocol::{CpuTime, CpuTimes, File, Turns};
 use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready};
 use linerate_contract::{Nanos, Role};
 use linerate_model::path::NetworkPath;
-use linerate_model::{Host, PlannedHost, Usage};
+use linerate_model::{Host, Place, PlannedHost, Usage};
 use ssh::Package;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -121,7 +121,7 @@ impl HostMember {
 
     /// Its server runs already, and there is no agent.
     fn is_served(&self) -> bool {
-        self.planned.served_at().is_some()
+        self.planned.place.served_at().is_some()
     }
 
     /// Starts the agent; returns this machine's address as that host sees it.
@@ -134,7 +134,7 @@ impl HostMember {
             return Ok(None);
         }
         if self.is_local() {
-            self.agent = Some(Namespaces::on_host_network(interrupted.clone())?);
+            self.agent = Some(Namespaces::raise(&Place::Local, interrupted.clone())?);
             return Ok(None);
         }
         let reached = ssh::reach(&self.planned, package)?;
@@ -157,7 +157,7 @@ impl HostMember {
     fn describe(&mut self) -> Result<(), LabError> {
         let place = &self.planned.place;
         let address = self.planned.address.ok_or_else(|| {
-            let table = place.trim_start_matches("ssh:");
+            let table = place.machine().unwrap_or_default();
             LabError::Lost(format!(
                 "the address of {place} is not known: write it in hosts.toml, under [{table}]: \
                  address = \"...\""

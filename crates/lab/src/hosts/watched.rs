@@ -9,7 +9,7 @@ use crate::protocol::{File, Turns};
 use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready};
 use linerate_contract::{Nanos, Role};
 use linerate_model::path::NetworkPath;
-use linerate_model::{Host, PlannedHost, Usage};
+use linerate_model::{Host, Place, PlannedHost, Usage};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -61,7 +61,7 @@ impl Watched {
             Ok((server.cell.clone(), watched))
         });
         let servers = watched.collect::<Result<_, LabError>>()?;
-        Ok(Self { lab: Namespaces::on_host_network(interrupted)?, servers, cell: String::new() })
+        Ok(Self { lab: Namespaces::raise(&Place::Local, interrupted)?, servers, cell: String::new() })
     }
 
     fn cpu(&mut self) -> Result<Option<Nanos>, LabError> {
@@ -91,7 +91,7 @@ impl WatchedServer {
             unreachable!("both were requested");
         };
         let answers = BufReader::new(answers);
-        Ok(Self { place: host.place.clone(), port: *port, child, questions, answers })
+        Ok(Self { place: host.place.to_string(), port: *port, child, questions, answers })
     }
 
     /// The CPU time of the server so far.

@@ -19,7 +19,7 @@ use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Pu
 use channel::Channel;
 use linerate_contract::{Bytes, Event, Nanos, Role};
 use linerate_model::path::NetworkPath;
-use linerate_model::{Host, Usage};
+use linerate_model::{Host, Place, Usage};
 use nix::sys::signal::Signal;
 use process::{Kind, Running};
 use std::collections::BTreeMap;
@@ -61,15 +61,12 @@ pub struct Namespaces {
 }
 
 impl Namespaces {
-    /// Raises the lab.
+    /// Raises the lab, with a network of its own ([`Place::Lab`]) or with that of this machine.
     ///
     /// # Errors
     /// [`LabError::Lost`] with the step that the kernel refused and the remedy.
-    pub fn raise(interrupted: Arc<AtomicBool>) -> Result<Self, LabError> {
-        Self::start(interrupted, &[])
-    }
-
-    fn start(interrupted: Arc<AtomicBool>, arguments: &[&str]) -> Result<Self, LabError> {
+    pub fn raise(place: &Place, interrupted: Arc<AtomicBool>) -> Result<Self, LabError> {
+        let arguments: &[&str] = if place.is_lab() { &[] } else { &["--host-network"] };
         let lost =
             |what: &str, e: std::io::Error| LabError::Lost(format!("cannot raise the lab: {what}: {e}"));
         let (socket, theirs) = UnixStream::pair().map_err(|e| lost("a socket pair", e))?;

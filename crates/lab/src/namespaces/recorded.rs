@@ -23,11 +23,6 @@ pub(crate) struct Recorded {
 }
 
 impl Namespaces {
-    /// Raises it on this host's own network.
-    pub fn on_host_network(interrupted: Arc<AtomicBool>) -> Result<Self, LabError> {
-        Self::start(interrupted, &["--host-network"])
-    }
-
     /// The lab of an agent on another host; `ssh` is the process at this end of the channel.
     pub(crate) fn remote(
         ssh: Child,

@@ -3,6 +3,7 @@
 use super::argv::{Given, OUTPUT};
 use super::{CellFlags, RunFlags, Settings};
 use crate::arm::Arm;
+use crate::measurement::Place;
 use crate::placement::server_place;
 use clap::Args;
 use std::path::PathBuf;
@@ -41,7 +42,7 @@ pub struct PlaceFlags {
     /// Where the server at an address runs, by its name: its CPU time is read there, over ssh (repeatable;
     /// for each address or for none)
     #[arg(long, value_name = "NAME=ssh:BOX", value_parser = server_place)]
-    pub host: Vec<(String, String)>,
+    pub host: Vec<(String, Place)>,
 
     /// With --host: ssh options of machines [default: hosts.toml, if it exists]
     #[arg(long, value_name = "FILE", requires = "host")]

@@ -2,7 +2,7 @@
 //! of it. Its keys are the flags of [`Settings`], by their long names. What is nearer replaces what is
 //! further away: the command line, `[compare.NAME]`, the file.
 
-use super::{CompareFlags, Servers, Settings};
+use super::{CompareFlags, GivenServers, Settings};
 use crate::error::Error;
 use crate::home;
 use crate::toml_file;
@@ -81,7 +81,7 @@ impl Project {
         &self,
         name: Option<&str>,
         given: &CompareFlags,
-    ) -> Result<(Servers, CompareFlags), Error> {
+    ) -> Result<(GivenServers, CompareFlags), Error> {
         let place = self.folder.join(home::PROJECT).display().to_string();
         let mut all = Layer::new();
         let flags = flags();
@@ -112,7 +112,8 @@ impl Project {
         } else {
             settings.subjects.build_in_setup();
         }
-        let servers = Servers { lines: start, folder: Some(self.folder.clone()), keys, ..Servers::default() };
+        let servers =
+            GivenServers { lines: start, folder: Some(self.folder.clone()), keys, ..GivenServers::default() };
         Ok((servers, CompareFlags { settings, builds, ..given.clone() }))
     }
 }
@@ -224,7 +225,7 @@ mod tests {
     }
 
     /// The commands and the flags of a command line with a file.
-    fn complete(file: &str, words: &[&str]) -> Result<(Servers, CompareFlags), String> {
+    fn complete(file: &str, words: &[&str]) -> Result<(GivenServers, CompareFlags), String> {
         let words = ["linerate"].iter().chain(words);
         let (cli::Command::Compare(CompareArgs { what, flags })
         | cli::Command::Gate(GateArgs { what, flags, .. })) = Cli::parse_from(words).command

@@ -2,11 +2,13 @@
 
 use super::argv::again;
 use super::{
-    BuildFlags, CellFlags, CompareFlags, JudgeFlags, RunArgs, RunFlags, Selection, Servers, Settings,
+    BuildFlags, CellFlags, CompareFlags, GivenServers, JudgeFlags, RunArgs, RunFlags, Selection, Settings,
 };
 use crate::arm::AS_IT_IS;
 use crate::error::Error;
-use crate::measurement::{ComparisonKind, LatencyMargin, PlannedArm, PlannedComparison, PlannedSource};
+use crate::measurement::{
+    ComparisonKind, LatencyMargin, PlannedArm, PlannedComparison, PlannedSource, Subject,
+};
 use crate::plan::Choice;
 use crate::session::{HostRequest, Request, fresh_seed};
 use std::path::Path;
@@ -87,7 +89,7 @@ impl CompareFlags {
     ///
     /// # Errors
     /// A command that cannot be started, or a body that cannot be read.
-    pub fn of_servers(&self, servers: &Servers, kind: ComparisonKind) -> Result<Request, Error> {
+    pub fn of_servers(&self, servers: &GivenServers, kind: ComparisonKind) -> Result<Request, Error> {
         let usual = match kind {
             ComparisonKind::Compare if self.settings.load.rate.is_none() => BUDGET_OF_COMMANDS,
             _ => BUDGET_OF_LATENCIES_OR_GATE,
@@ -111,20 +113,20 @@ impl CompareFlags {
         let Self { settings, builds, .. } = self;
         let judge = &settings.judge;
         let usual = if self.has_revisions() { ["git=merge-base", "git=working-tree"] } else { [AS_IT_IS; 2] };
-        let [base, head] = [(&builds.base, usual[0]), (&builds.head, usual[1])].map(|(given, usual)| {
-            PlannedArm { arm: given.as_deref().unwrap_or(usual).into(), resolved: None }
+        let subjects = [(&builds.base, usual[0]), (&builds.head, usual[1])].map(|(given, usual)| {
+            let arm = given.as_deref().unwrap_or(usual).into();
+            Subject::System(PlannedArm { arm, resolved: None })
         });
         PlannedComparison {
             kind,
-            base,
-            head,
-            subject: builds.system.clone(),
+            subjects: subjects.into(),
+            system: builds.system.clone(),
             margin: judge.margin.unwrap_or(MARGIN),
             latency_margin: judge.latency_margin(),
             percentile: judge.percentile.unwrap_or_default(),
             rate: settings.load.rate,
             source: self.has_revisions().then(|| self.source()),
-            commands: None,
+            load: None,
             remarks: Vec::new(),
             written: Vec::new(),
         }

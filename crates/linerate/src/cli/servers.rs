@@ -4,8 +4,8 @@ use super::{CONNECTIONS, CompareFlags, LoadFlags, SIZE, STREAMS, Settings, half_
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
-    PlannedArm, PlannedCommand, PlannedCommands, PlannedComparison, PlannedRequest, PlannedTarget,
-    PlannedUpstream,
+    Hooks, Place, PlannedAddress, PlannedArm, PlannedCommand, PlannedComparison, PlannedLoad, PlannedRequest,
+    PlannedTarget, Subject,
 };
 use crate::subject;
 use crate::subject::values::{self, Filled};
@@ -20,7 +20,7 @@ const LONGEST: usize = 64 << 10;
 
 /// Servers that are compared: commands, or addresses of those that run elsewhere.
 #[derive(Debug, Clone, Default)]
-pub struct Servers {
+pub struct GivenServers {
     /// The commands, or the addresses as they were written.
     pub lines: Vec<String>,
     /// What is asked at each address, and where it is.
@@ -35,74 +35,64 @@ impl CompareFlags {
     /// The comparison with its servers.
     pub(super) fn with_servers(
         &self,
-        servers: &Servers,
+        servers: &GivenServers,
         comparison: PlannedComparison,
     ) -> Result<PlannedComparison, Error> {
         let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
         let folder = servers.folder.clone().map_or_else(current, Ok)?;
         let load = &self.settings.load;
         let requests = load.requests(&folder)?;
-        let named = self.named(servers, &comparison)?;
-        let planned = self.planned(named, folder, requests);
+        let subjects = self.subjects(servers, &comparison)?;
+        let load = self.load(!servers.targets.is_empty(), folder, requests);
         // A setup or the build of a revision may make the program.
-        if self.settings.subjects.setup.is_empty() && comparison.source.is_none() {
-            subject::lines(&planned)?;
-        }
-        subject::companions(&planned)?;
-        let arms = match &planned.commands[..] {
-            [base, head @ ..] if comparison.source.is_none() => {
-                let heads: Vec<&str> = head.iter().map(|command| command.name.as_str()).collect();
-                [base.name.clone(), heads.join(", ")]
-            }
-            _ => [comparison.base.arm, comparison.head.arm],
-        };
-        let [base, head] = arms.map(|arm| PlannedArm { arm, resolved: None });
-        Ok(PlannedComparison { base, head, commands: Some(planned), ..comparison })
+        let may_be_made = !self.settings.subjects.setup.is_empty() || comparison.source.is_some();
+        subject::check(&subjects, &load, may_be_made)?;
+        Ok(PlannedComparison { subjects, load: Some(load), ..comparison })
     }
 
-    /// The commands with their names, hooks and places.
-    fn named(&self, servers: &Servers, comparison: &PlannedComparison) -> Result<Vec<PlannedCommand>, Error> {
-        let subjects = &self.settings.subjects;
-        let mut filled =
-            values::filled(&servers.lines, &subjects.values, &subjects.setup, &subjects.cleanup)?;
+    /// The servers with their names, hooks and places.
+    fn subjects(
+        &self,
+        servers: &GivenServers,
+        comparison: &PlannedComparison,
+    ) -> Result<Vec<Subject>, Error> {
+        let flags = &self.settings.subjects;
+        let mut filled = values::filled(&servers.lines, &flags.values, &flags.setup, &flags.cleanup)?;
+        let mut revisions = vec![None; filled.len()];
         if comparison.source.is_some() {
             filled = two_revisions(filled, comparison)?;
+            revisions = comparison.subjects.iter().map(|one| Some(one.arm())).collect();
         }
         let lines: Vec<String> = filled.iter().map(|one| one.command.clone()).collect();
-        let names = match &subjects.name[..] {
+        let names = match &flags.name[..] {
             [] if !filled[0].name.is_empty() && servers.lines.len() == 1 => {
                 filled.iter().map(|one| one.name.clone()).collect()
             }
             given => given.to_vec(),
         };
-        let mut commands = subject::named(&lines, &names)?;
-        for (command, Filled { setup, cleanup, .. }) in commands.iter_mut().zip(filled) {
-            (command.setup, command.cleanup) = (setup, cleanup);
-        }
-        for (command, (target, address)) in commands.iter_mut().zip(&servers.targets) {
-            (command.target, command.address) = (Some(target.clone()), Some(*address));
-        }
-        place(&self.places.host, &mut commands)?;
-        Ok(commands)
+        let named = subject::names(&lines, &names)?.into_iter().zip(filled);
+        let mut subjects: Vec<Subject> = if servers.targets.is_empty() {
+            named.zip(revisions).map(|((name, filled), revision)| command(name, filled, revision)).collect()
+        } else {
+            named
+                .zip(&servers.targets)
+                .map(|((name, filled), target)| address(name, filled, target))
+                .collect()
+        };
+        place(&self.places.host, &mut subjects)?;
+        Ok(subjects)
     }
 
-    fn planned(
-        &self,
-        commands: Vec<PlannedCommand>,
-        folder: PathBuf,
-        requests: Vec<PlannedRequest>,
-    ) -> PlannedCommands {
+    fn load(&self, run_already: bool, folder: PathBuf, requests: Vec<PlannedRequest>) -> PlannedLoad {
         let Settings { subjects, load, .. } = &self.settings;
         let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
-        let upstream = subjects.upstream.clone();
         let connections = load.connections.unwrap_or(CONNECTIONS);
-        PlannedCommands {
-            commands,
+        PlannedLoad {
             companions: subjects.with.clone(),
-            upstream: upstream.map(|command| PlannedUpstream { command, address: None }),
+            upstream: subjects.upstream.clone(),
             folder,
             port: subjects.port.or_else(of_user).unwrap_or(PORT),
-            on_host: subjects.network.is_some(),
+            place: if subjects.network.is_some() || run_already { Place::Local } else { Place::Lab },
             port_is_given: subjects.port.is_some(),
             requests,
             requests_file: load.request.requests.clone(),
@@ -112,11 +102,24 @@ impl CompareFlags {
             streams: load.is_multiplexed().then(|| load.streams.unwrap_or(STREAMS)),
             are_calls: load.grpc.is_some(),
             rate: load.rate,
-            capacity: None,
             threads: half_of_cpus().min(connections),
             given: load.expect.unwrap_or_default(),
         }
     }
+}
+
+fn command(
+    name: String,
+    Filled { command, setup, cleanup, .. }: Filled,
+    revision: Option<PlannedArm>,
+) -> Subject {
+    Subject::Command(PlannedCommand { name, line: command, hooks: Hooks { setup, cleanup }, revision })
+}
+
+fn address(name: String, filled: Filled, (target, address): &(PlannedTarget, SocketAddr)) -> Subject {
+    let Filled { command: url, setup, cleanup, .. } = filled;
+    let (target, hooks) = (target.clone(), Hooks { setup, cleanup });
+    Subject::Address(PlannedAddress { name, url, target, address: *address, watched_on: None, hooks })
 }
 
 impl LoadFlags {
@@ -189,26 +192,25 @@ impl LoadFlags {
 }
 
 /// Where servers run that run already.
-fn place(places: &[(String, String)], commands: &mut [PlannedCommand]) -> Result<(), Error> {
-    let names: Vec<String> = commands.iter().map(|command| command.name.clone()).collect();
+fn place(places: &[(String, Place)], subjects: &mut [Subject]) -> Result<(), Error> {
+    let names: Vec<String> = subjects.iter().map(|subject| subject.name().to_owned()).collect();
     for (name, place) in places {
         let wrong = |why: &str| Err(Error::Input(format!("--host {name}={place}: {why}")));
-        match commands.iter_mut().find(|command| command.name == *name) {
+        match subjects.iter_mut().find(|subject| subject.name() == name) {
             None => {
                 let near = suggestion(name, names.iter().map(String::as_str));
                 return wrong(&format!("nothing is called so (-n names addresses); {near}"));
             }
-            Some(command) if command.target.is_none() => {
-                return wrong("it is for addresses; the CPU time of a command is known");
-            }
-            Some(command) => command.host = Some(place.clone()),
+            Some(Subject::Address(known)) => known.watched_on = Some(place.clone()),
+            Some(_) => return wrong("it is for addresses; the CPU time of a command is known"),
         }
     }
-    match commands.iter().find(|command| command.host.is_none()) {
+    let is_watched = |one: &&Subject| one.address().is_some_and(|known| known.watched_on.is_some());
+    match subjects.iter().find(|one| !is_watched(one)) {
         Some(without) if !places.is_empty() => Err(Error::Input(format!(
             "--host is not there for {0}: CPU times are compared, so give all a host, such as \
              --host {0}=local for this machine",
-            without.name
+            without.name()
         ))),
         _ => Ok(()),
     }
@@ -220,8 +222,8 @@ fn two_revisions(commands: Vec<Filled>, comparison: &PlannedComparison) -> Resul
         let n = commands.len();
         return Err(Error::Input(format!("--build is for two revisions of one command, and there are {n}")));
     };
-    let arms = [("base", &comparison.base), ("head", &comparison.head)];
-    let of_arm = |(option, planned): (&str, &PlannedArm)| {
+    let arms = ["base", "head"].into_iter().zip(comparison.arms());
+    let of_arm = |(option, planned): (&str, PlannedArm)| {
         let arm = Arm::parse(&planned.arm).map_err(Error::Input)?;
         let revision = arm.git.clone().filter(|git| arm == Arm { git: Some(git.clone()), ..Arm::default() });
         let revision = revision.ok_or_else(|| {
@@ -229,5 +231,5 @@ fn two_revisions(commands: Vec<Filled>, comparison: &PlannedComparison) -> Resul
         })?;
         Ok(Filled { name: revision, ..one.clone() })
     };
-    arms.into_iter().map(of_arm).collect()
+    arms.map(of_arm).collect()
 }

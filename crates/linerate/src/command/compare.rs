@@ -2,7 +2,7 @@
 
 use super::load::paths_are_in;
 use super::{Terminal, history, print, report_note};
-use crate::cli::{CompareArgs, CompareFlags, LoadFlags, Project, Servers, rpc_method};
+use crate::cli::{CompareArgs, CompareFlags, GivenServers, LoadFlags, Project, rpc_method};
 use crate::error::Error;
 use crate::journal::{self, RUNS};
 use crate::judge::pairs::stored;
@@ -44,7 +44,7 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
 pub(super) enum What {
     /// Builds in the cells of a suite; `None` with `--resume`.
     Suite(Option<String>),
-    Servers(Servers),
+    Servers(GivenServers),
     Runs([String; 2]),
 }
 
@@ -67,7 +67,7 @@ impl What {
 
     fn of_words(words: &[String], flags: &mut CompareFlags) -> Result<Self, Error> {
         let is_run = |word: &String| journal::is_run(Path::new(word));
-        let commands = || Self::Servers(Servers { lines: words.to_vec(), ..Servers::default() });
+        let commands = || Self::Servers(GivenServers { lines: words.to_vec(), ..GivenServers::default() });
         match words {
             [] => return Ok(Self::Suite(None)),
             [_] if !flags.settings.subjects.values.is_empty() => return Ok(commands()),
@@ -110,7 +110,7 @@ impl What {
 }
 
 /// Servers that run elsewhere; their scheme becomes a part of the load.
-fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<Servers, Error> {
+fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<GivenServers, Error> {
     if let Some(command) = words.iter().find(|word| !Url::has_scheme(word)) {
         return Err(Error::Input(format!(
             "`{command}` is no address, and commands are not compared with addresses: give http://... \
@@ -158,7 +158,7 @@ fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<Servers, Erro
         Ok((PlannedTarget { host: url.authority(), path: url.path }, address))
     });
     let targets = resolved.collect::<Result<_, Error>>()?;
-    Ok(Servers { lines: words.to_vec(), targets, ..Servers::default() })
+    Ok(GivenServers { lines: words.to_vec(), targets, ..GivenServers::default() })
 }
 
 /// Checks that the version of HTTP which the options say is not another one than that of the addresses.
@@ -249,7 +249,8 @@ pub(super) fn measure(
 mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
-    use crate::subject::ask_of;
+    use crate::measurement::Learned;
+    use crate::subject;
     use clap::Parser;
     use linerate_contract::{Role, Spec};
     use std::net::{TcpListener, UdpSocket};
@@ -260,7 +261,7 @@ mod tests {
         args
     }
 
-    fn of_addresses(words: &[&str]) -> Result<(Servers, CompareFlags), String> {
+    fn of_addresses(words: &[&str]) -> Result<(GivenServers, CompareFlags), String> {
         let CompareArgs { what, mut flags } = parsed(words);
         match What::of_words(&what, &mut flags).map_err(|e| e.to_string())? {
             What::Servers(servers) => Ok((servers, flags)),
@@ -299,11 +300,12 @@ mod tests {
         let url = format!("wss://{}/chat", listener.local_addr().unwrap());
         let (servers, flags) = of_addresses(&[&url, &url]).unwrap();
         let request = flags.of_servers(&servers, ComparisonKind::Compare).unwrap();
-        let planned = request.choice.comparison.unwrap().commands.unwrap();
-        let mut spec = Spec::new(Role::Client, &planned.layer, "rr");
-        ask_of(&planned, &planned.commands[0].name, &mut spec, 1);
+        let comparison = request.choice.comparison.unwrap();
+        let (subjects, load) = comparison.servers().unwrap();
+        let mut spec = Spec::new(Role::Client, &load.layer, "rr");
+        subject::Servers::new(subjects, load, Learned::default()).server(0).ask(&mut spec, 1);
         assert!(spec.request.unwrap().insecure && spec.tls.is_some());
-        assert_eq!((spec.path.as_deref(), planned.size), (Some("/chat"), Some(64)));
+        assert_eq!((spec.path.as_deref(), load.size), (Some("/chat"), Some(64)));
     }
 
     #[test]

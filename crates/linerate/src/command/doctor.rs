@@ -10,6 +10,7 @@ use crate::lab::host;
 use crate::lab::namespaces::Namespaces;
 use crate::lab::program;
 use crate::lab::{Lab, LabError, Label};
+use crate::measurement::Place;
 use crate::path::{NetworkPath, Shape};
 use confinement::Seen;
 use std::collections::BTreeMap;
@@ -32,7 +33,7 @@ struct Finding {
 /// Standard output cannot be written to.
 pub fn doctor() -> Result<ExitCode, Error> {
     let mut findings = vec![cpus(host::usable_cpus().len()), engine()];
-    let lab = Namespaces::raise(interrupt::watch());
+    let lab = Namespaces::raise(&Place::Lab, interrupt::watch());
     let raised = lab.is_ok();
     match lab {
         Ok(mut lab) => findings.extend(in_lab(&mut lab)),

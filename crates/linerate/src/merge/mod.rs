@@ -42,7 +42,7 @@ fn read_one(argument: &str) -> Result<Source, Error> {
     let folder = PathBuf::from(named.map_or(argument, |(_, folder)| folder));
     check_run(&folder)?;
     let stored = journal::read(&folder)?;
-    if stored.run.comparison.is_some() {
+    if stored.run.policy().is_sequential() {
         return Err(Error::Input(format!(
             "{}: this run compares two builds; `linerate merge` takes runs of `linerate run`",
             folder.display()

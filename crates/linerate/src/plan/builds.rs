@@ -5,7 +5,7 @@ use crate::arm::{Arm, BASE, HEAD};
 use crate::axes::Axes;
 use crate::error::Error;
 use crate::measurement::{
-    BUILD_AXIS, Metric, PlannedCell, PlannedComparison, PlannedRate, PlannedSuite, PlannedSystem,
+    BUILD_AXIS, Metric, PlannedArm, PlannedCell, PlannedComparison, PlannedRate, PlannedSuite, PlannedSystem,
     PlannedTable, Sharing,
 };
 use crate::parameters::Parameters;
@@ -38,7 +38,7 @@ pub(super) fn split(
         let in_table = suite.cells.iter().filter(|cell| table.cells.contains(&cell.id) && is_new(&cell.id));
         let mut split = Vec::new();
         for cell in in_table.filter(|cell| !cell.is_limit) {
-            let Some(subject) = subject(cell, registry, comparison.subject.as_deref()) else { continue };
+            let Some(subject) = subject(cell, registry, comparison.system.as_deref()) else { continue };
             let cell = &paced(cell, registry, comparison.rate);
             let no_rate = comparison.rate.filter(|_| !cell.is_paced_in_turns());
             let no_rate = no_rate.map(|_| "--rate is for rr and crr with a client that works in turns");
@@ -99,7 +99,7 @@ pub(super) fn check(
     if cells().next().is_none() {
         let notes = suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| &table.notes);
         let notes: Vec<&str> = notes.map(String::as_str).collect();
-        return Err(Error::Input(match &comparison.subject {
+        return Err(Error::Input(match &comparison.system {
             _ if !notes.is_empty() => format!("no chosen cell can be compared: {}", notes.join("; ")),
             Some(name) => format!("--system {name}: it has no process in the chosen cells"),
             None => "no system of the chosen cells has a process that could be another build".into(),
@@ -130,9 +130,11 @@ pub(crate) fn origin(cell: &PlannedCell) -> &str {
 }
 
 fn arms(comparison: &PlannedComparison) -> Result<[Arm; 2], Error> {
-    let parse =
-        |build: &str, arm: &str| Arm::parse(arm).map_err(|e| Error::Input(format!("--{build} {arm}: {e}")));
-    Ok([parse(BASE, &comparison.base.arm)?, parse(HEAD, &comparison.head.arm)?])
+    let parse = |build: &str, PlannedArm { arm, .. }: &PlannedArm| {
+        Arm::parse(arm).map_err(|e| Error::Input(format!("--{build} {arm}: {e}")))
+    };
+    let [base, head] = comparison.arms();
+    Ok([parse(BASE, &base)?, parse(HEAD, &head)?])
 }
 
 /// The table with rows by cell and columns by build.
@@ -229,8 +231,8 @@ mod tests {
     fn the_first_units_of_builds_decide_how_they_share_the_cpus_but_open_loops_alternate() {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
-        let arm = serde_json::json!({"arm": "default"});
-        let plain = serde_json::json!({"kind": "gate", "base": arm, "head": arm, "margin": 0.01});
+        let arm = serde_json::json!({"system": {"arm": "default"}});
+        let plain = serde_json::json!({"kind": "gate", "subjects": [arm, arm], "margin": 0.01});
         let mut comparison: PlannedComparison = serde_json::from_value(plain).unwrap();
         let suites = suite::choose(suite::load_all(&home).unwrap(), &["proxy".to_owned()]).unwrap();
         let planned = |comparison: &PlannedComparison| {

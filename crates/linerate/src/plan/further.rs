@@ -26,7 +26,7 @@ pub fn further(run: &Run, index: usize, needs: &[Need], made: usize) -> Vec<Step
     };
     let mut steps: Vec<Step> = needs.iter().filter_map(step).collect();
     steps.shuffle(&mut Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64) ^ (made as u64) << 32));
-    if run.comparison.is_some() {
+    if run.policy().is_sequential() {
         // All pairs get a unit before any gets the next one.
         steps.sort_by_key(|step| step.unit);
     }

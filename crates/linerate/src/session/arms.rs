@@ -5,7 +5,8 @@ use crate::arm::{Arm, BASE, HEAD};
 use crate::error::Error;
 use crate::lab::program::locate;
 use crate::measurement::{
-    PlannedArm, PlannedCell, PlannedComparison, PlannedSource, PlannedSuite, PlannedSystem,
+    PlannedArm, PlannedCell, PlannedCommand, PlannedComparison, PlannedSource, PlannedSuite, PlannedSystem,
+    Subject,
 };
 use crate::programs::Programs;
 use crate::system::build::Failure;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// In the value of `env:`, the worktree of the arm's revision.
 const CHECKOUT: &str = "{checkout}";
 
-/// What each arm replaces. The commits of revisions become part of the plan.
+/// What each build of a system replaces. The commits of revisions become part of the plan.
 ///
 /// # Errors
 /// An arm cannot be built, or its program is not there.
@@ -27,12 +28,9 @@ pub(super) fn replacements(
 ) -> Result<BTreeMap<String, Replacement>, Error> {
     let (mut all, mut about) = (BTreeMap::new(), Vec::new());
     let source = comparison.source.clone();
-    let repository = source.as_ref().map(|source| Repository {
-        checkout: Path::new(&source.checkout),
-        build: &source.build,
-        program: source.program.as_deref(),
-    });
-    for (build, planned) in [(BASE, &mut comparison.base), (HEAD, &mut comparison.head)] {
+    let repository = source.as_ref().map(Repository::from_source);
+    for (build, subject) in [BASE, HEAD].into_iter().zip(&mut comparison.subjects) {
+        let Subject::System(planned) = subject else { continue };
         let place = format!("--{build} {}", planned.arm);
         let arm = Arm::parse(&planned.arm).map_err(|e| Error::Input(format!("{place}: {e}")))?;
         let tree = match (&arm.git, &repository) {
@@ -62,34 +60,50 @@ pub(super) fn replacements(
         about.extend(program.iter().flat_map(|program| remarks::about(&place, program)));
         all.insert(build.to_owned(), Replacement { program, env: env.collect(), plant: arm.plant });
     }
-    about.extend(remarks::about_lengths([BASE, HEAD].map(|build| all[build].program.as_ref())));
+    let programs = [BASE, HEAD].map(|build| all.get(build).and_then(|replaced| replaced.program.as_ref()));
+    about.extend(remarks::about_lengths(programs));
     about.iter().for_each(|remark| note(remark));
     comparison.remarks = about;
     Ok(all)
 }
 
-/// The worktrees of both arms of a command, built.
+/// The worktree of each command's revision, built.
 ///
 /// # Errors
 /// A revision cannot be built, or both are one commit.
-pub(super) fn trees(comparison: &mut PlannedComparison, note: impl Fn(&str)) -> Result<[PathBuf; 2], Error> {
-    let PlannedSource { checkout, build, .. } = comparison.source.clone().unwrap_or_default();
-    let repository = Repository { checkout: Path::new(&checkout), build: &build, program: None };
-    let tree = |option: &str, planned: &mut PlannedArm| {
+pub(super) fn trees(
+    comparison: &mut PlannedComparison,
+    note: impl Fn(&str),
+) -> Result<Vec<Option<PathBuf>>, Error> {
+    let source = comparison.source.clone().unwrap_or_default();
+    let repository = Repository { program: None, ..Repository::from_source(&source) };
+    let tree = |(option, subject): (&str, &mut Subject)| {
+        let Subject::Command(PlannedCommand { revision: Some(planned), .. }) = subject else {
+            return Ok(None);
+        };
         let place = format!("--{option} {}", planned.arm);
         let arm = Arm::parse(&planned.arm).map_err(|e| Error::Input(format!("{place}: {e}")))?;
         let revision = arm.git.unwrap_or_default();
-        worktree(planned, &revision, &repository, &note).map_err(|e| e.at_place(&place))
+        worktree(planned, &revision, &repository, &note).map(Some).map_err(|e| e.at_place(&place))
     };
-    let trees = [tree(BASE, &mut comparison.base)?, tree(HEAD, &mut comparison.head)?];
-    match comparison.base.resolved.as_deref() {
-        Some(commit) if comparison.base.resolved == comparison.head.resolved => Err(Error::Input(format!(
+    let trees: Vec<_> =
+        [BASE, HEAD].into_iter().zip(&mut comparison.subjects).map(tree).collect::<Result<_, _>>()?;
+    let [base, head] = comparison.arms();
+    match base.resolved.as_deref() {
+        Some(commit) if base.resolved == head.resolved => Err(Error::Input(format!(
             "{} and {} are both {}: nothing has changed; name another revision, such as --base git=HEAD~1",
-            comparison.base.arm,
-            comparison.head.arm,
+            base.arm,
+            head.arm,
             &commit[..commit.len().min(12)]
         ))),
         _ => Ok(trees),
+    }
+}
+
+impl<'a> Repository<'a> {
+    fn from_source(source: &'a PlannedSource) -> Self {
+        let PlannedSource { checkout, build, program } = source;
+        Self { checkout: Path::new(checkout), build, program: program.as_deref() }
     }
 }
 
@@ -127,7 +141,8 @@ pub(super) fn check_different(suite: &PlannedSuite, programs: &Programs) -> Resu
             let (program, words) = programs.command_line(system.role, &system.name, &system.build)?;
             Some((program.canonicalize().unwrap_or_else(|_| program.clone()), words.clone()))
         };
-        let roles = cell.systems.iter().map(|system| (real(system), system.settings.clone()));
+        let of_role = |system: &PlannedSystem| (real(system), system.settings.clone(), system.name.clone());
+        let roles = cell.systems.iter().map(of_role);
         (cell.parameters, cell.options.clone(), roles.collect::<Vec<_>>())
     };
     for (base, head) in of_build(BASE).zip(of_build(HEAD)) {

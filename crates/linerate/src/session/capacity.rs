@@ -28,7 +28,7 @@ impl Session {
                 set(other, share, &found);
             }
         }
-        let rate = self.run.comparison.as_ref().and_then(|comparison| comparison.rate);
+        let rate = self.run.policy().verdict().and_then(|comparison| comparison.rate);
         let Some(rate @ PlannedRate::Share(_)) = rate else { return Ok(()) };
         let place = |id: &String| planned.cells.iter().position(|cell| cell.id == *id);
         let pairs = planned.pairs.iter().filter(|pair| pair.cells[0] != pair.cells[1]);
@@ -37,7 +37,10 @@ impl Session {
             if !planned.cells[base].is_paced_in_turns() || !is_open(&planned.cells[base]) {
                 continue;
             }
-            let found = self.capacity(suite, planned, base)?;
+            let found = match self.run.learned.capacity {
+                Some(learned) => Ok(learned),
+                None => self.capacity(suite, planned, base)?,
+            };
             [base, head].into_iter().for_each(|index| set(&mut planned.cells[index], Some(rate), &found));
         }
         Ok(())
@@ -58,12 +61,8 @@ impl Session {
             Step { suite, cell, against: None, probe: None, id: id.clone(), round: 1, unit: 1, warmup: true };
         self.progress.stage(planned, &format!("measuring the capacity of {id}"));
         let cpus = self.lab.cpus();
-        let context = Context {
-            registry: &self.registry,
-            programs: &self.programs,
-            cpus: &cpus,
-            hosts: &self.run.hosts,
-        };
+        let (registry, programs, servers) = (&self.registry, &self.programs, self.servers.as_ref());
+        let context = Context { registry, programs, cpus: &cpus, hosts: &self.run.hosts, servers };
         let trial = trial::run(self.lab.as_mut(), context, &closed, &step)?;
         let capacity = trial.measurement.as_ref().and_then(|found| Metric::OperationsPerSecond.value(found));
         note(&match capacity {

@@ -99,16 +99,14 @@ impl Session {
 
     /// Makes one trial or unit and appends it to the journal.
     fn make(&mut self, step: &Step, cpus: &[u32]) -> Result<(), Error> {
-        let context =
-            Context { registry: &self.registry, programs: &self.programs, cpus, hosts: &self.run.hosts };
+        let (registry, programs, servers) = (&self.registry, &self.programs, self.servers.as_ref());
+        let context = Context { registry, programs, cpus, hosts: &self.run.hosts, servers };
         let planned = &self.run.suites[step.suite];
         let least = if step.warmup { Nanos::ZERO } else { self.made().least_window(step.suite, step.unit) };
         // Tables have one window: their units decide by ranks alone.
-        let is_compared = self.run.comparison.is_some() && !step.warmup && step.probe.is_none();
+        let is_compared = self.run.policy().is_sequential() && !step.warmup && step.probe.is_none();
         let windows = if is_compared { WINDOWS } else { 1 };
-        let commands = self.programs.commands.as_ref();
-        let of_responses = commands.map_or(Nanos::ZERO, |commands| commands.least_window());
-        let least = least.max(Nanos(of_responses.0 * u64::from(windows)));
+        let least = least.max(Nanos(self.run.learned.least_window().0 * u64::from(windows)));
         let manner = Manner::at_least(self.sharing_of(step), least, windows);
         let entry = match (step.against, &mut self.second) {
             (None, _) | (_, None) => trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial),
@@ -146,12 +144,12 @@ impl Session {
         let cells = [step.cell, step.against.unwrap_or(step.cell)].map(|cell| &suite.cells[cell]);
         let of_table = cells[0].pairs.filter(|_| cells[0].pairs == cells[1].pairs && step.probe.is_none());
         // Side by side, the other side of a probe would get what is taken.
-        let can_share = !self.programs.are_elsewhere() && self.lab.is_grouped() && step.probe.is_none();
+        let can_share = self.can_share() && step.probe.is_none();
         earlier.unwrap_or_else(|| match of_table {
             Some(Sharing::Alternating) => Sharing::Alternating,
             _ if !can_share => Sharing::Turns,
             Some(sharing) => sharing,
-            None if self.run.comparison.is_none() => Sharing::Turns,
+            None if !self.run.policy().is_sequential() => Sharing::Turns,
             None if step.warmup => Sharing::Together,
             None if cells[0].id == cells[1].id => self.as_most_pairs(suite, &cells[1].id),
             None => self.by_warm_up(suite, [&cells[0].id, &cells[1].id]),
@@ -178,8 +176,7 @@ impl Session {
             let mut of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == cell);
             of_cell.find_map(|trial| trial.measurement.as_ref())
         };
-        let is_of_commands = self.run.comparison.as_ref().is_some_and(|plan| plan.commands.is_some());
-        let likeness = if is_of_commands { Likeness::OF_COMMANDS } else { Likeness::OF_BUILDS };
+        let likeness = if self.servers.is_some() { Likeness::OF_COMMANDS } else { Likeness::OF_BUILDS };
         match (warm, alone(cells[0]), alone(cells[1])) {
             (Some(sides), Some(cell), Some(other)) => sharing(sides, [cell, other], likeness),
             _ => Sharing::Turns,

@@ -22,17 +22,17 @@ use crate::error::Error;
 use crate::home;
 use crate::interrupt;
 use crate::journal::{self, Journal};
-use crate::lab::hosts::{Hosts, Watched};
-use crate::lab::namespaces::Namespaces;
 use crate::lab::scripted::Scripted;
-use crate::lab::{Lab, LabError};
-use crate::measurement::{Duet, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial, WrittenBySubject};
+use crate::lab::{Lab, LabError, Site};
+use crate::measurement::{
+    Duet, Learned, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial, WrittenBySubject,
+};
 use crate::placement;
 use crate::plan;
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::stopping::{Made, Prospect, first_rounds};
-use crate::subject;
+use crate::subject::{self, Servers};
 use crate::suite;
 use crate::system::Registry;
 use crate::timings::Timings;
@@ -64,6 +64,8 @@ pub struct Session {
     /// Source of the systems' presence in tests; `None`: the machine.
     script: Option<Scripted>,
     programs: Programs,
+    /// Servers of the user's own.
+    servers: Option<Servers>,
     lab: Box<dyn Lab>,
     /// The second lab of a duet, where the run has duets.
     second: Option<Box<dyn Lab>>,
@@ -86,7 +88,7 @@ impl Session {
             .resume
             .as_ref()
             .filter(|folder| journal::is_run(folder) || request.choice.suites.is_empty());
-        let mut stored = resumed.map(|folder| journal::read(folder)).transpose()?;
+        let stored = resumed.map(|folder| journal::read(folder)).transpose()?;
         let out = request.resume.as_ref().or(request.out.as_ref());
         if stored.is_none() {
             journal::check(out.map(PathBuf::as_path))?;
@@ -94,16 +96,17 @@ impl Session {
         let home = home::find()?;
         let registry = Registry::load(&home)?;
         let given = placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?;
-        let choice = match (resumed, &mut stored) {
+        let choice = match (resumed, &stored) {
             (Some(folder), Some(stored)) => {
-                stored::check_executed(folder, &mut stored.run, request, &given)?;
+                stored::check_executed(folder, &stored.run, request, &given)?;
                 stored::choice(&stored.run, &request.choice.suites)
             }
             _ => request.choice.clone(),
         };
-        let (registry, mut suites) = match choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref())
-        {
-            Some(commands) => (subject::registry(registry, commands), vec![subject::suite(commands)]),
+        let comparison = choice.comparison.as_ref();
+        let servers = comparison.and_then(PlannedComparison::servers);
+        let (registry, mut suites) = match servers {
+            Some(servers) => (registry.of_client(), vec![subject::suite(servers)]),
             None => {
                 let chosen = suite::choose(suite::load_all(&home)?, &choice.suites)?;
                 let suites = plan::suites(&chosen, &registry, &choice)?;
@@ -118,27 +121,13 @@ impl Session {
             placement::without_duets(&mut suites);
             placement::with_captions(&mut suites, &hosts);
         }
-        let commands = choice.comparison.as_ref().and_then(|plan| plan.commands.as_ref());
-        let are_outside = commands.is_some_and(|commands| commands.are_elsewhere() || commands.on_host);
-        let servers = commands
-            .map_or(Ok(Vec::new()), |commands| placement::servers(commands, request.hosts.file.as_deref()))?;
+        let site = placement::site(&hosts, comparison, request.hosts.file.as_deref())?;
         let interrupted = interrupt::watch();
         let raise = || -> Result<Box<dyn Lab>, Error> {
-            Ok(match programs::script(script)? {
-                Some(script) => Box::new(script),
-                None if !hosts.is_empty() => Box::new(
-                    Hosts::raise(hosts.clone(), &home, interrupted.clone())
-                        .map_err(|error| Error::NothingMeasured(error.to_string()))?,
-                ),
-                None if !servers.is_empty() => Box::new(
-                    Watched::raise(&servers, &home, interrupted.clone())
-                        .map_err(|error| Error::NothingMeasured(error.to_string()))?,
-                ),
-                None if are_outside => {
-                    Box::new(Namespaces::on_host_network(interrupted.clone()).map_err(lab_is_lost)?)
-                }
-                None => Box::new(Namespaces::raise(interrupted.clone()).map_err(lab_is_lost)?),
-            })
+            match programs::script(script)? {
+                Some(script) => Ok(Box::new(script)),
+                None => site.raise(&home, interrupted.clone()).map_err(|error| lab_is_lost(&site, &error)),
+            }
         };
         let lab = raise()?;
         let second = suites.iter().any(has_duets).then(raise).transpose()?;
@@ -150,12 +139,15 @@ impl Session {
                 (run, Vec::new(), Vec::new(), journal)
             }
         };
+        let servers = run.servers();
+        let servers = servers.map(|(subjects, load)| Servers::new(subjects, load, run.learned.clone()));
         let done = trials.len() + duets.len();
         let progress = Progress::new(&run, done as u64, request.quiet);
         Ok(Self {
             registry,
             script: programs::script(script)?,
             programs: Programs::default(),
+            servers,
             lab,
             second,
             run,
@@ -195,13 +187,13 @@ impl Session {
         end
     }
 
-    /// Runs the cleanups of compared commands, also after a run that failed.
+    /// Runs the cleanups of compared servers, also after a run that failed.
     ///
     /// # Errors
     /// The first that failed; all are tried.
     pub fn clean_up(&self) -> Result<(), Error> {
-        match self.run.comparison.as_ref().and_then(|comparison| comparison.commands.as_ref()) {
-            Some(commands) if self.script.is_none() => subject::clean_up(commands),
+        match self.run.servers() {
+            Some(servers) if self.script.is_none() => subject::clean_up(servers),
             _ => Ok(()),
         }
     }
@@ -260,6 +252,7 @@ fn new_run(request: &Request, suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
         all_rows: request.choice.is_complete(),
         budget: request.budget.map(Into::into),
         comparison: request.choice.comparison.clone(),
+        learned: Learned::default(),
         started,
         linerate: env!("CARGO_PKG_VERSION").into(),
         host: lab.host(),
@@ -279,6 +272,9 @@ fn has_duets(suite: &PlannedSuite) -> bool {
     suite.pairs.iter().any(|pair| pair.no_duet.is_none()) || is_probed()
 }
 
-fn lab_is_lost(error: LabError) -> Error {
-    Error::NothingMeasured(format!("{error}\n`linerate doctor` shows what this machine lacks"))
+fn lab_is_lost(site: &Site, error: &LabError) -> Error {
+    Error::NothingMeasured(match site {
+        Site::Here(_) => format!("{error}\n`linerate doctor` shows what this machine lacks"),
+        Site::Roles(_) | Site::Watched(_) => error.to_string(),
+    })
 }

@@ -1,5 +1,6 @@
 //! What a user asks to be measured, without the flags that say it.
 
+use crate::measurement::Place;
 use crate::placement::RolePlace;
 use crate::plan::Choice;
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ pub struct Request {
 pub struct HostRequest {
     pub places: Vec<RolePlace>,
     /// Where servers run that linerate does not start, by name: `--host NAME=WHERE`.
-    pub servers: Vec<(String, String)>,
+    pub servers: Vec<(String, Place)>,
     /// Addresses, CPUs and ssh options of the machines.
     pub file: Option<PathBuf>,
     /// The path is the real network.

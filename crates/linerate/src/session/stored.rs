@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::journal::Journal;
 use crate::lab::program::quoted;
 use crate::measurement::{
-    Duet, PlannedArm, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Run, Stored, Trial,
+    Duet, PlannedArm, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Run, Stored, Subject, Trial,
 };
 use crate::plan::{self, Choice};
 use crate::suite;
@@ -29,7 +29,7 @@ pub(super) fn choice(run: &Run, given: &[String]) -> Choice {
         published: run.published,
         complete: run.all_rows,
         rounds: None,
-        only: if run.comparison.is_some() { origins(run) } else { Vec::new() },
+        only: if run.policy().is_sequential() { origins(run) } else { Vec::new() },
         probe: run.suites.iter().any(|suite| !suite.probes.is_empty()),
         comparison: run.comparison.clone(),
     }
@@ -58,7 +58,7 @@ impl Executed {
 /// The plans differ; with the differences and the command of the run.
 pub(super) fn check_executed(
     folder: &Path,
-    run: &mut Run,
+    run: &Run,
     request: &Request,
     hosts: &[PlannedHost],
 ) -> Result<(), Error> {
@@ -69,13 +69,7 @@ pub(super) fn check_executed(
     if there != here {
         return Err(refused(folder, run, &there, &here));
     }
-    let Some(comparison) = &mut run.comparison else { return Ok(()) };
-    check_learned(comparison).map_err(|reason| Error::Input(format!("{}: {reason}", folder.display())))?;
-    let is_of_revisions = comparison.source.is_some();
-    let commands = comparison.commands.iter_mut().flat_map(|all| &mut all.commands);
-    // Its worktree is found again.
-    commands.filter(|_| is_of_revisions).for_each(|command| command.folder = None);
-    Ok(())
+    check_learned(run).map_err(|reason| Error::Input(format!("{}: {reason}", folder.display())))
 }
 
 /// Systems of linerate with other settings: no program, build or server of the user's own.
@@ -83,10 +77,8 @@ fn is_of_linerate(comparison: &PlannedComparison) -> bool {
     let is_setting = |arm: &PlannedArm| {
         Arm::parse(&arm.arm).is_ok_and(|arm| arm.program.is_none() && arm.env.is_empty() && arm.git.is_none())
     };
-    comparison.commands.is_none()
-        && comparison.source.is_none()
-        && is_setting(&comparison.base)
-        && is_setting(&comparison.head)
+    let is_own = |subject: &Subject| matches!(subject, Subject::System(arm) if is_setting(arm));
+    comparison.source.is_none() && comparison.subjects.iter().all(is_own)
 }
 
 fn refused(folder: &Path, run: &Run, there: &Executed, here: &Executed) -> Error {
@@ -140,14 +132,15 @@ pub fn again(folder: &Path, command: &str) -> String {
 }
 
 /// Learned values that could not have been learned.
-fn check_learned(comparison: &PlannedComparison) -> Result<(), String> {
-    let arms = [&comparison.base, &comparison.head];
-    if let Some(commit) = arms.into_iter().filter_map(|arm| arm.resolved.as_ref()).find(|one| !is_hash(one)) {
+fn check_learned(run: &Run) -> Result<(), String> {
+    let subjects = run.comparison.iter().flat_map(|comparison| &comparison.subjects);
+    if let Some(commit) = subjects.filter_map(|one| one.arm().resolved).find(|one| !is_hash(one)) {
         return Err(format!("`{commit}` is no commit"));
     }
-    let on_host = comparison.commands.iter().filter(|commands| commands.on_host);
-    let mut found = on_host.flat_map(|commands| &commands.commands).filter_map(|command| command.address);
-    match found.find(|address| !is_own(address.ip())) {
+    let servers = run.comparison.as_ref().and_then(PlannedComparison::servers);
+    let outside = servers.filter(|(_, load)| !load.place.is_lab()).map_or(&[][..], |(subjects, _)| subjects);
+    let learned = outside.iter().zip(&run.learned.servers).filter(|(subject, _)| subject.is_started_here());
+    match learned.filter_map(|(_, server)| server.address).find(|address| !is_own(address.ip())) {
         Some(address) => Err(format!("{address} is no address of this machine, where its servers ran")),
         None => Ok(()),
     }
@@ -220,27 +213,32 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The plan of two commands, with what a run has learned.
+    /// The plan of two commands.
     fn stored() -> Value {
-        let warm = json!({ "time": 1_000_000, "is_steady": true, "response": 1_000 });
-        let commands = json!({
-            "commands": [
-                { "name": "a", "command": "./a", "address": "127.0.0.1:80", "warmup": warm },
-                { "name": "b", "command": "./b", "setup": "make" },
-            ],
-            "folder": "/shop", "port": 8080, "connections": 16, "threads": 1, "capacity": 5.0,
-            "requests": [{ "method": "GET", "path": "/", "expect": { "status": 200 } }],
+        let load = json!({
+            "folder": "/shop", "port": 8080, "connections": 16, "threads": 1,
+            "requests": [{ "method": "GET", "path": "/" }],
         });
-        json!({ "kind": "compare", "base": { "arm": "a" }, "head": { "arm": "b" }, "margin": 0.01,
-                "remarks": ["stripped"], "commands": commands })
+        let subjects = json!([
+            { "command": { "name": "a", "line": "./a" } },
+            { "command": { "name": "b", "line": "./b", "setup": "make" } },
+        ]);
+        let remarks = ["stripped"];
+        json!({ "kind": "compare", "subjects": subjects, "margin": 0.01, "remarks": remarks, "load": load })
+    }
+
+    /// Checks a stored plan whose first server was reached at this address.
+    fn check_at(stored: &Value, address: &str, request: &Request) -> Result<Run, String> {
+        let comparison = serde_json::from_value(stored.clone()).unwrap();
+        let command = "linerate compare ./a ./b --seed 7".to_owned();
+        let learned = serde_json::from_value(json!({ "servers": [{ "address": address }] })).unwrap();
+        let run = Run { comparison: Some(comparison), command, learned, ..Run::default() };
+        check_executed(Path::new("dir"), &run, request, &[]).map_err(|e| e.to_string())?;
+        Ok(run)
     }
 
     fn check(stored: &Value, request: &Request) -> Result<Run, String> {
-        let comparison = serde_json::from_value(stored.clone()).unwrap();
-        let command = "linerate compare ./a ./b --seed 7".to_owned();
-        let mut run = Run { comparison: Some(comparison), command, ..Run::default() };
-        check_executed(Path::new("dir"), &mut run, request, &[]).map_err(|e| e.to_string())?;
-        Ok(run)
+        check_at(stored, "127.0.0.1:80", request)
     }
 
     /// The command line that asks for this plan.
@@ -251,25 +249,25 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_has_learned_is_no_difference_and_is_kept() {
-        let run = check(&stored(), &asking(&stored())).unwrap();
-        let commands = run.comparison.unwrap().commands.unwrap();
-        assert_eq!((commands.capacity, commands.requests[0].expect.status), (Some(5.0), Some(200)));
-        assert!(commands.commands[0].warmup.is_some() && commands.commands[0].address.is_some());
+    fn what_a_run_has_learned_is_no_difference() {
+        let mut revisions = stored();
+        revisions["subjects"][0]["command"]["revision"] = json!({ "arm": "git=one" });
+        let request = asking(&revisions);
+        revisions["subjects"][0]["command"]["revision"]["resolved"] = "abc123".into();
+        let run = check(&revisions, &request).unwrap();
+        assert_eq!(run.comparison.unwrap().subjects[0].arm().resolved.as_deref(), Some("abc123"));
     }
 
     #[test]
     fn whatever_differs_in_a_stored_plan_is_refused_and_named() {
         for (place, value) in [
-            ("/commands/commands/0/folder", json!("/evil")),
-            ("/commands/commands/0/command", json!("./evil")),
-            ("/commands/commands/1/setup", json!("evil")),
-            ("/commands/commands/1/cleanup", json!("evil")),
-            ("/commands/commands/0/host", json!("ssh:evil")),
-            ("/commands/folder", json!("/evil")),
-            ("/commands/on_host", json!(true)),
-            ("/commands/companions", json!(["evil"])),
-            ("/commands/upstream", json!({ "command": "evil" })),
+            ("/subjects/0/command/line", json!("./evil")),
+            ("/subjects/1/command/setup", json!("evil")),
+            ("/subjects/1/command/cleanup", json!("evil")),
+            ("/load/folder", json!("/evil")),
+            ("/load/place", json!("local")),
+            ("/load/companions", json!(["evil"])),
+            ("/load/upstream", json!("evil")),
             ("/source", json!({ "checkout": "/evil", "build": "evil" })),
         ] {
             let mut edited = stored();
@@ -288,8 +286,8 @@ mod tests {
         let refused = check(&stored(), &bare).unwrap_err();
         assert!(refused.contains("comparison: something in run.json, nothing here"), "{refused}");
         let gate = |head: &str| {
-            let [base, head] = ["default", head].map(|arm| json!({ "arm": arm }));
-            json!({ "kind": "gate", "base": base, "head": head, "margin": 0.01 })
+            let subjects = ["default", head].map(|arm| json!({ "system": { "arm": arm } }));
+            json!({ "kind": "gate", "subjects": subjects, "margin": 0.01 })
         };
         for head in ["set:threads=4", "plant=300"] {
             assert!(check(&gate(head), &bare).is_ok(), "{head}");
@@ -302,11 +300,10 @@ mod tests {
     #[test]
     fn an_address_in_the_network_of_this_machine_is_one_of_its_own() {
         let mut plan = stored();
-        plan["commands"]["on_host"] = true.into();
+        plan["load"]["place"] = "local".into();
         let request = asking(&plan);
         assert!(check(&plan, &request).is_ok());
-        plan["commands"]["commands"][0]["address"] = "192.0.2.1:80".into();
-        let refused = check(&plan, &request).unwrap_err();
+        let refused = check_at(&plan, "192.0.2.1:80", &request).unwrap_err();
         assert!(refused.contains("192.0.2.1:80 is no address of this machine"), "{refused}");
     }
 

@@ -5,9 +5,8 @@ use super::{Event, Session};
 use crate::arm::{Arm, BASE, HEAD};
 use crate::error::Error;
 use crate::lab::Written;
-use crate::measurement::{PlannedCell, PlannedComparison, WrittenBySubject};
+use crate::measurement::{PlannedCell, PlannedComparison, Subject, WrittenBySubject};
 use crate::plan::Step;
-use linerate_contract::Role;
 
 impl Session {
     /// Keeps what the subjects wrote in a trial of a cell by itself.
@@ -51,20 +50,17 @@ impl Session {
     }
 }
 
-/// The name of a command, or of a variant with its build where that is a program of the user's. `None` for
-/// other systems: their output at their start says nothing about the change.
+/// The name of a server of the user's own, or of a variant with its build where that is a program of the
+/// user's. `None` for other systems: their output at their start says nothing about the change.
 fn subject(comparison: &PlannedComparison, cell: &PlannedCell, written: &Written) -> Option<String> {
     let Written { role, system, .. } = written;
-    if let Some(commands) = &comparison.commands {
-        return commands.named(system).filter(|_| *role == Role::Server).map(|one| one.name.clone());
+    let is_it = |one: &&Subject| one.role() == Some(*role) && one.name() == system;
+    if let Some(own) = comparison.subjects.iter().find(is_it) {
+        return Some(own.name().to_owned());
     }
     let planned = cell.systems.iter().find(|planned| planned.role == *role && planned.name == *system)?;
-    let arm = match planned.build.as_str() {
-        BASE => &comparison.base,
-        HEAD => &comparison.head,
-        _ => return None,
-    };
-    let arm = Arm::parse(&arm.arm).ok()?;
+    let build = [BASE, HEAD].into_iter().position(|build| build == planned.build)?;
+    let arm = Arm::parse(comparison.subjects.get(build)?.text()).ok()?;
     let is_given = arm.program.is_some() || arm.git.is_some();
     is_given.then(|| format!("{system} ({})", planned.build))
 }

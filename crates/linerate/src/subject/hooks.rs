@@ -1,29 +1,29 @@
 //! Commands of a shell outside of the lab: `--setup` before anything is measured, `--cleanup` at the end.
 
 use crate::error::Error;
-use crate::measurement::PlannedCommands;
+use crate::measurement::{PlannedLoad, Subject};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Lines of a failed command that are shown: the last ones contain the error.
 const LINES: usize = 12;
 
-/// Runs the setup of each command, in their order.
+/// Runs the setup of each subject, in their order.
 ///
 /// # Errors
 /// The first that fails, with its last lines.
-pub(crate) fn set_up(planned: &PlannedCommands) -> Result<(), Error> {
-    let mut setups = planned.commands.iter().filter_map(|one| one.setup.as_deref());
-    setups.try_for_each(|command| run("--setup", command, &planned.folder))
+pub(crate) fn set_up((subjects, load): (&[Subject], &PlannedLoad)) -> Result<(), Error> {
+    let mut setups = subjects.iter().filter_map(|one| one.hooks()?.setup.as_deref());
+    setups.try_for_each(|command| run("--setup", command, &load.folder))
 }
 
-/// Runs the cleanup of each command.
+/// Runs the cleanup of each subject.
 ///
 /// # Errors
 /// The first that failed; all are tried.
-pub(crate) fn clean_up(planned: &PlannedCommands) -> Result<(), Error> {
-    let cleanups = planned.commands.iter().filter_map(|one| one.cleanup.as_deref());
-    cleanups.map(|command| run("--cleanup", command, &planned.folder)).fold(Ok(()), Result::and)
+pub(crate) fn clean_up((subjects, load): (&[Subject], &PlannedLoad)) -> Result<(), Error> {
+    let cleanups = subjects.iter().filter_map(|one| one.hooks()?.cleanup.as_deref());
+    cleanups.map(|command| run("--cleanup", command, &load.folder)).fold(Ok(()), Result::and)
 }
 
 fn run(option: &str, command: &str, folder: &Path) -> Result<(), Error> {

@@ -1,19 +1,15 @@
 //! Before the first unit of a pair both commands are started once: where they listen, what they answer, and
-//! how long they have to be loaded until their rates and their CPU times are steady. All of it becomes part
-//! of the plan in `run.json`.
+//! how long they have to be loaded until their rates and their CPU times are steady. `run.json` has all of it
+//! beside the plan.
 
 use super::ask::{ASK, Question, Response};
 use super::start::{Starter, of_lab};
 use super::windows::Windows;
-use super::{RESPONSES, ask_of};
+use super::{RESPONSES, Servers};
 use crate::error::Error;
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{CommandLine, Lab};
-use crate::measurement::{
-    DEFAULT_BUILD, Expectation, PlannedCommands, PlannedRate, PlannedRequest, Stage, Warmup,
-};
-use crate::programs::Programs;
-use crate::system::VERIFIER;
+use crate::measurement::{Expectation, PlannedLoad, PlannedRate, PlannedRequest, Stage, Warmup};
 use linerate_contract::{Done, Event, Nanos, Role, Spec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,55 +26,37 @@ const OF_BUDGET: u64 = 5;
 /// The window of the baseline's capacity.
 const OF_CAPACITY: Nanos = Nanos(500_000_000);
 
-/// What is known of the commands so far.
-pub(crate) struct Learner<'a> {
-    starter: Starter<'a>,
+/// What pairs of a run are learned with.
+pub(crate) struct Learner {
+    starter: Starter,
     /// linerate's own client.
     client: CommandLine,
-    lines: &'a [CommandLine],
     window: Nanos,
     longest: Nanos,
     /// The baseline's responses in words, by request.
     baseline: Vec<String>,
 }
 
-/// The address of an upstream, which is the first companion: commands name it.
+/// Finds the address of the upstream: commands name it.
 ///
 /// # Errors
 /// The upstream does not serve.
-pub(crate) fn find_upstream(
-    lab: &mut dyn Lab,
-    programs: &Programs,
-    planned: &mut PlannedCommands,
-) -> Result<(), Error> {
-    let found = Starter::new(&lab.cpus(), programs, planned).upstream(lab, planned);
+pub(crate) fn find_upstream(lab: &mut dyn Lab, servers: &mut Servers) -> Result<(), Error> {
+    let found = Starter::new(&lab.cpus(), &servers.load).upstream(lab, servers);
     lab.stop().map_err(|error| of_lab("", error))?;
-    let found = found?;
-    planned.upstream.iter_mut().for_each(|upstream| upstream.address = Some(found));
+    servers.learned.upstream = Some(found?);
     Ok(())
 }
 
-impl<'a> Learner<'a> {
-    /// # Errors
-    /// linerate's own client is not there.
-    pub(crate) fn new(
-        cpus: &[u32],
-        programs: &'a Programs,
-        lines: &'a [CommandLine],
-        planned: &PlannedCommands,
-        budget: Option<Nanos>,
-    ) -> Result<Self, Error> {
-        let client = programs.command_line(Role::Client, VERIFIER, DEFAULT_BUILD).cloned();
-        let client =
-            client.ok_or_else(|| Error::NothingMeasured("linerate-load is not beside linerate".into()))?;
+impl Learner {
+    pub(crate) fn new(cpus: &[u32], client: CommandLine, servers: &Servers, budget: Option<Nanos>) -> Self {
         let longest = budget.map_or(LONGEST, |budget| LONGEST.min(Nanos(budget.0 / OF_BUDGET)));
         let window = budget.map_or(WINDOW, |budget| Nanos(budget.0 / WINDOWS_OF_BUDGET));
         let window = window.clamp(SHORTEST_WINDOW, WINDOW);
-        let starter = Starter::new(cpus, programs, planned);
-        Ok(Self { starter, client, lines, window, longest, baseline: Vec::new() })
+        Self { starter: Starter::new(cpus, &servers.load), client, window, longest, baseline: Vec::new() }
     }
 
-    /// Starts a command and the baseline, which is the second side, and fills in what the plan lacks of both.
+    /// Starts a command and the baseline, which is the second side, and fills in what is not known of both.
     /// Returns the time of each stage; both are then warm, and go on running, also after a failure.
     ///
     /// # Errors
@@ -86,43 +64,42 @@ impl<'a> Learner<'a> {
     pub(crate) fn pair(
         &mut self,
         labs: Pair<'_>,
-        planned: &mut PlannedCommands,
+        servers: &mut Servers,
         command: usize,
     ) -> Result<BTreeMap<Stage, Nanos>, Error> {
         let [a, b] = labs;
         let indices = [command, 0];
         let began = a.now();
         let started = on_both([&mut *a, &mut *b], false, |lab, side| {
-            let index = indices[side];
-            self.starter.server(lab, planned, &planned.commands[index].name, self.lines.get(index), side)
+            self.starter.server(lab, servers, indices[side], side)
         });
         // Of two errors that of the baseline is the first.
         for (index, address) in indices.into_iter().zip(started).rev() {
-            let address = address?;
-            planned.commands[index].address = address.or(planned.commands[index].address);
+            servers.learned.servers[index].address = address?;
         }
         let at_start = a.now();
         // The baseline's responses are the first to be known.
         if self.baseline.is_empty() {
-            self.answers(b, planned, 0)?;
+            self.answers(b, servers, 0)?;
         }
-        self.answers(a, planned, command)?;
-        let [one, two] = self.warm_up([&mut *a, &mut *b], planned, indices)?;
+        self.answers(a, servers, command)?;
+        let [one, two] = self.warm_up([&mut *a, &mut *b], servers, indices)?;
         let time = one.time_to_warm().max(two.time_to_warm());
         let of = |windows: &Windows| Warmup {
             time,
             is_steady: windows.are_steady(),
-            response: windows.response(planned.connections * planned.streams.map_or(1, u32::from)),
+            response: windows.response(servers.load.under_way()),
         };
         let warmups = [of(&one), of(&two)];
         for (index, warmup) in indices.into_iter().zip(warmups) {
             // The baseline has the warm-up of each pair that is longer than those before.
-            let known = planned.commands[index].warmup.filter(|known| known.time > warmup.time);
-            planned.commands[index].warmup = Some(known.unwrap_or(warmup));
+            let server = &mut servers.learned.servers[index];
+            let known = server.warmup.filter(|known| known.time > warmup.time);
+            server.warmup = Some(known.unwrap_or(warmup));
         }
-        if planned.capacity.is_none() && matches!(planned.rate, Some(PlannedRate::Share(_))) {
-            let done = self.window(b, planned, 0, OF_CAPACITY)?;
-            planned.capacity = Some(done.0.operations as f64 / OF_CAPACITY.as_secs_f64());
+        if servers.learned.capacity.is_none() && matches!(servers.load.rate, Some(PlannedRate::Share(_))) {
+            let done = self.window(b, servers, 0, OF_CAPACITY)?;
+            servers.learned.capacity = Some(done.0.operations as f64 / OF_CAPACITY.as_secs_f64());
         }
         let learned = a.now().since(at_start).since(time);
         let start = at_start.since(began);
@@ -130,32 +107,27 @@ impl<'a> Learner<'a> {
     }
 
     /// The responses to each request, one request after the other, and their check.
-    fn answers(
-        &mut self,
-        lab: &mut dyn Lab,
-        planned: &mut PlannedCommands,
-        index: usize,
-    ) -> Result<(), Error> {
-        let command = &planned.commands[index];
-        let Some(address) = command.address.filter(|_| planned.layer == "http") else { return Ok(()) };
-        let name = command.name.clone();
-        let host = command.target.as_ref().map_or_else(|| address.to_string(), |target| target.host.clone());
-        let request = |one: &PlannedRequest| PlannedRequest {
-            path: planned.path(&name, one).to_owned(),
-            ..one.clone()
-        };
-        let requests = planned.requests.iter().map(request).collect();
+    fn answers(&mut self, lab: &mut dyn Lab, servers: &mut Servers, index: usize) -> Result<(), Error> {
+        let (server, load) = (servers.server(index), &servers.load);
+        let Some(address) = server.reached().filter(|_| load.layer == "http") else { return Ok(()) };
+        let subject = server.subject();
+        let name = subject.name().to_owned();
+        let host = subject.address().map_or_else(|| address.to_string(), |known| known.target.host.clone());
+        let request =
+            |one: &PlannedRequest| PlannedRequest { path: subject.path(load, one).to_owned(), ..one.clone() };
+        let requests: Vec<PlannedRequest> = load.requests.iter().map(request).collect();
+        let n = requests.len();
         let question = Question { address, host, requests, times: RESPONSES };
         let question = serde_json::to_string(&question).expect("a question has string keys only");
         let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
         let run = self.starter.run(lab, &name, (program, vec![ASK.into(), question]))?;
         let answers: Vec<Response> =
             run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        if answers.len() < planned.requests.len() * RESPONSES as usize {
+        if answers.len() < n * RESPONSES as usize {
             return Err(Error::NothingMeasured(format!("{name}: it sent no response")));
         }
         for (number, answers) in answers.chunks(RESPONSES as usize).enumerate() {
-            self.check(planned, &name, number, answers)?;
+            self.check(servers, index, number, answers)?;
         }
         Ok(())
     }
@@ -163,17 +135,18 @@ impl<'a> Learner<'a> {
     /// The baseline's responses are what all must answer, as far as the user has not said it.
     fn check(
         &mut self,
-        planned: &mut PlannedCommands,
-        name: &str,
+        servers: &mut Servers,
+        index: usize,
         number: usize,
         answers: &[Response],
     ) -> Result<(), Error> {
         let Some(common) = Response::common(answers) else { return Ok(()) };
-        let request = &planned.requests[number];
-        let asked = format!("{} {}", request.method, planned.path(name, request));
+        let (subject, request) = (&servers.subjects[index], &servers.load.requests[number]);
+        let name = subject.name();
+        let asked = format!("{} {}", request.method, subject.path(&servers.load, request));
         let described = format!("{name} answers {asked} with {}", described(common, &answers[0]));
-        let given = planned.given;
-        if let Some(other) = first_difference(request.expect, common) {
+        let given = servers.load.given;
+        if let Some(other) = first_difference(servers.expectation(number), common) {
             return Err(Error::NothingMeasured(match self.baseline.get(number) {
                 Some(of_baseline) => format!(
                     "the responses differ in their {other}\n  {of_baseline}\n  {described}\n\
@@ -191,8 +164,8 @@ impl<'a> Learner<'a> {
                 )));
             }
             // What the user has said is all that is expected.
-            if given == Expectation::default() {
-                planned.requests[number].expect = Expectation { json: false, ..common };
+            if given == Expectation::default() && servers.learned.expectations.len() == number {
+                servers.learned.expectations.push(Expectation { json: false, ..common });
             }
             self.baseline.push(described);
         }
@@ -203,23 +176,23 @@ impl<'a> Learner<'a> {
     fn warm_up(
         &self,
         [a, b]: Pair<'_>,
-        planned: &PlannedCommands,
+        servers: &Servers,
         indices: [usize; 2],
     ) -> Result<[Windows; 2], Error> {
         let (mut windows, mut length) = ([Windows::default(), Windows::default()], self.window);
         let until = a.now() + self.longest;
         loop {
             let measured = on_both([&mut *a, &mut *b], false, |lab, side| {
-                self.window(lab, planned, indices[side], length)
+                self.window(lab, servers, indices[side], length)
             });
             let mut is_too_short = false;
             for (side, done) in measured.into_iter().enumerate() {
                 let (done, cpu) = done?;
-                let name = &planned.commands[indices[side]].name;
+                let name = servers.subjects[indices[side]].name();
                 match done.operations {
                     // Its responses take longer than that, or the machine is busy.
                     0 if done.errors.total() == 0 && length < LONGEST_WINDOW => is_too_short = true,
-                    0 => return Err(no_response(planned, name, length)),
+                    0 => return Err(no_response(&servers.load, name, length)),
                     operations => windows[side].push(operations, length.as_secs_f64(), cpu),
                 }
             }
@@ -235,32 +208,33 @@ impl<'a> Learner<'a> {
     fn window(
         &self,
         lab: &mut dyn Lab,
-        planned: &PlannedCommands,
+        servers: &Servers,
         index: usize,
         length: Nanos,
     ) -> Result<(Done, Option<Nanos>), Error> {
-        let command = &planned.commands[index];
-        let mut spec = Spec::new(Role::Client, &planned.layer, "rr");
-        spec.connections = planned.connections;
-        spec.size = planned.size.unwrap_or(0);
-        spec.threads = planned.threads;
-        spec.connect = command.address;
+        let (server, load) = (servers.server(index), &servers.load);
+        let name = server.subject().name();
+        let mut spec = Spec::new(Role::Client, &load.layer, "rr");
+        spec.connections = load.connections;
+        spec.size = load.size.unwrap_or(0);
+        spec.threads = load.threads;
+        spec.connect = server.reached();
         spec.duration_ns = Some(length);
-        ask_of(planned, &command.name, &mut spec, 1);
+        server.ask(&mut spec, 1);
         let (program, words) = self.client.clone();
         let words = words.into_iter().chain([spec.to_json()]).collect();
-        let run = self.starter.run(lab, &command.name, (program, words))?;
+        let run = self.starter.run(lab, name, (program, words))?;
         let done = run.stdout.iter().rev().find_map(|line| match Event::parse(line) {
             Ok(Event::Done(done)) => Some(*done),
             _ => None,
         });
         let cpu = run.cpu.iter().find(|(role, _)| *role == Role::Server).map(|(_, cpu)| *cpu);
-        Ok((done.ok_or_else(|| no_response(planned, &command.name, length))?, cpu))
+        Ok((done.ok_or_else(|| no_response(load, name, length))?, cpu))
     }
 }
 
-fn no_response(planned: &PlannedCommands, name: &str, window: Nanos) -> Error {
-    let speaks = match planned.layer.as_str() {
+fn no_response(load: &PlannedLoad, name: &str, window: Nanos) -> Error {
+    let speaks = match load.layer.as_str() {
         "h2c" => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
         "h3" => "; --h3 is HTTP/3, over UDP",
         "h2" => "; --h2 with --https is HTTP/2 by ALPN, and without it with prior knowledge",

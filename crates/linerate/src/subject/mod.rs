@@ -1,12 +1,13 @@
-//! Commands of the user's own that start servers: the subjects of `linerate compare './a' './b'`.
+//! Servers of the user's own, by command or address: the subjects of `linerate compare './a' './b'`.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`words`] | a command line into a program and its arguments |
-//! | `plan` | the suite of one table that is measured, and its systems |
+//! | `plan` | the suite of one table that is measured |
 //! | [`values`] | a command for each value, and what each has of its own |
 //! | `hooks` | what is done before and after all of it |
 //! | `learn` | before the first unit of a pair: what each answers, how long it warms up |
+//! | `servers` | how each is started or reached, and what it is asked |
 //! | `start` | a command is started: its companions, itself, and where it listens |
 //! | [`ask`] | the requests of `learn`, made inside the lab |
 //! | `windows` | when a server is warm |
@@ -15,6 +16,7 @@ pub mod ask;
 mod hooks;
 mod learn;
 mod plan;
+mod servers;
 mod start;
 pub mod values;
 mod windows;
@@ -22,22 +24,20 @@ pub mod words;
 
 pub(crate) use hooks::{clean_up, set_up};
 pub(crate) use learn::{Learner, find_upstream};
-pub(crate) use plan::{registry, suite};
+pub(crate) use plan::suite;
+pub(crate) use servers::{Server, Servers};
 
 use crate::error::Error;
-use crate::lab::protocol::UserProcess;
-use crate::lab::{CommandLine, Launch, Ready};
+use crate::lab::Ready;
 use crate::measurement::{
-    Expectation, PlannedCommand, PlannedCommands, PlannedHost, PlannedRequest, PlannedTarget,
+    Expectation, Hooks, Learned, Place, PlannedAddress, PlannedHost, PlannedLoad, PlannedRequest,
+    PlannedTarget, Subject,
 };
-use crate::programs::Served;
 use ask::{Question, Response};
-use linerate_contract::{Expect, Request, Spec, Tls, WeightedRequest};
+use linerate_contract::{Expect, Request, Spec, WeightedRequest};
 use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 
-/// How long a client waits outside of its window.
-const PATIENCE_MS: u64 = 20;
 /// Responses that are compared.
 const RESPONSES: u32 = 5;
 
@@ -45,7 +45,7 @@ const RESPONSES: u32 = 5;
 ///
 /// # Errors
 /// Names that are not one for each command, or not different.
-pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand>, Error> {
+pub fn names(commands: &[String], names: &[String]) -> Result<Vec<String>, Error> {
     if let [number] = names
         && number.parse::<u64>().is_ok()
     {
@@ -77,69 +77,31 @@ pub fn named(commands: &[String], names: &[String]) -> Result<Vec<PlannedCommand
         let numbered = commands.iter().zip(1..).map(|(command, n)| format!("{command} ({n})"));
         chosen = numbered.collect();
     }
-    let named = chosen.into_iter().zip(commands);
-    Ok(named
-        .map(|(name, command)| PlannedCommand { name, command: command.clone(), ..PlannedCommand::default() })
-        .collect())
+    Ok(chosen)
 }
 
-/// The program and the arguments of each command that is started.
+/// Checks that the commands of servers and companions can be started; `are_made`: those of servers are made
+/// before they are.
 ///
 /// # Errors
 /// A command that cannot be split, or whose program is not there.
-pub fn lines(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
-    let folder = |one: &PlannedCommand| one.folder.clone().unwrap_or_else(|| planned.folder.clone());
-    let upstream = planned.upstream.as_ref().and_then(|upstream| upstream.address);
-    let text = |one: &PlannedCommand| match upstream {
-        Some(address) => one.command.replace("{upstream}", &address.to_string()),
-        None => one.command.clone(),
-    };
-    let parsed = |one: &PlannedCommand| {
-        words::parse(&text(one), &folder(one), (!planned.on_host).then_some(planned.port))
-    };
-    let started = planned.commands.iter().filter(|one| one.target.is_none());
-    started.map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
-}
-
-/// The same of their upstream and companions.
-///
-/// # Errors
-/// As of [`lines`].
-pub fn companions(planned: &PlannedCommands) -> Result<Vec<CommandLine>, Error> {
-    let parsed = |command: &String| words::parse(command, &planned.folder, Some(planned.port));
-    let upstream = planned.upstream.iter().map(|upstream| &upstream.command);
-    upstream.chain(&planned.companions).map(parsed).collect::<Result<_, _>>().map_err(Error::Input)
-}
-
-/// Two ports of this machine that nothing uses.
-pub(crate) fn free_ports() -> Result<[u16; 2], Error> {
-    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let both = listen().and_then(|one| Ok([one, listen()?]));
-    let ports = both.and_then(|[one, other]| Ok([one.local_addr()?.port(), other.local_addr()?.port()]));
-    ports.map_err(|e| Error::NothingMeasured(format!("no free port on 127.0.0.1: {e}")))
-}
-
-/// A server in the network of the host with its port: in its words, in PORT, and where it has to listen.
-pub(crate) fn at_port(launch: Launch, port: u16) -> Launch {
-    let at = |(program, words): CommandLine| {
-        (program, words.iter().map(|word| words::with_port(word, port)).collect())
-    };
-    let with_port = |user: UserProcess| UserProcess {
-        environment: [("PORT".to_owned(), port.to_string())].into(),
-        ..user
-    };
-    Launch { process: launch.process.map(at), user: launch.user.map(with_port), port, ..launch }
+pub fn check(subjects: &[Subject], load: &PlannedLoad, are_made: bool) -> Result<(), Error> {
+    let mut servers = Servers::new(subjects, load, Learned::default());
+    servers.read_companions()?;
+    if are_made { Ok(()) } else { servers.read_lines() }
 }
 
 /// What shows that a server is ready.
-pub(crate) fn ready(planned: &PlannedCommands) -> Ready {
-    if planned.is_of_datagrams() { Ready::Datagrams } else { Ready::Listen }
+pub(crate) fn ready(load: &PlannedLoad) -> Ready {
+    if load.is_of_datagrams() { Ready::Datagrams } else { Ready::Listen }
 }
 
-/// What a server that runs already answers, by its first responses.
-pub(crate) fn served(host: &PlannedHost) -> Result<Served, Error> {
+/// A server that runs already, and is that of every cell, with a correct response by its first ones.
+pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
     let failed = |what: &str| Error::NothingMeasured(format!("{}: {what}", host.place));
-    let url = host.served_at().ok_or_else(|| failed("it is no URL"))?;
+    let url = host.place.served_at().ok_or_else(|| failed("it is no URL"))?;
+    let target = PlannedTarget { host: url.authority(), path: url.path.clone() };
+    let address = SocketAddr::from((host.address.unwrap_or(Ipv4Addr::LOCALHOST), url.port));
     let request = PlannedRequest {
         method: "GET".into(),
         path: url.path.clone(),
@@ -148,58 +110,27 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Served, Error> {
         weight: 1,
         expect: Expectation::default(),
     };
-    let address = SocketAddr::from((host.address.unwrap_or(Ipv4Addr::LOCALHOST), url.port));
-    let host = url.authority();
-    let question = Question { address, host: host.clone(), requests: vec![request], times: RESPONSES };
+    let requests = vec![request];
+    let question =
+        Question { address, host: target.host.clone(), requests: requests.clone(), times: RESPONSES };
     let mut answers = Vec::new();
     ask::ask(&question, |answer| answers.push(answer.clone())).map_err(|e| failed(&e))?;
     let expect = Response::common(&answers).unwrap_or_default();
-    match expect.status {
-        Some(status) if status < 400 => Ok(Served { target: PlannedTarget { host, path: url.path }, expect }),
-        _ => Err(failed(&format!("it answers with status {}: {:?}", answers[0].status, answers[0].start))),
+    if expect.status.is_none_or(|status| status >= 400) {
+        let Response { status, start, .. } = &answers[0];
+        return Err(failed(&format!("it answers with status {status}: {start:?}")));
     }
-}
-
-/// Sets the request to such a server.
-pub(crate) fn ask_served(served: &Served, spec: &mut Spec, check_every: u64) {
-    spec.path = Some(served.target.path.clone());
-    spec.request = Some(Request { host: Some(served.target.host.clone()), ..Request::default() });
-    spec.expect = of_engine(served.expect, Expectation::default(), check_every);
-}
-
-/// Sets the request to the command of this name, and the expectation of a client. Certificates are not
-/// verified: those of a server in a lab are seldom signed.
-pub(crate) fn ask_of(planned: &PlannedCommands, name: &str, spec: &mut Spec, check_every: u64) {
-    // Over the loopback a connection is there at once, or the server's queue was full. From elsewhere nothing
-    // is known.
-    if spec.rate.is_none() && !planned.are_elsewhere() {
-        spec.set_option("patience_ms", PATIENCE_MS);
-    }
-    let host = planned.named(name).and_then(|command| command.target.as_ref()).map(|target| &target.host);
-    let common = Request { host: host.cloned(), insecure: planned.has_tls(), ..Request::default() };
-    if planned.has_tls() {
-        spec.tls = Some(Tls { name: "localhost".into(), ..Tls::default() });
-    }
-    // An echo has no request, but the certificate of its server is not verified, either.
-    if planned.size.is_some() {
-        spec.request = planned.has_tls().then_some(common);
-        if ["websocket", "wss"].contains(&planned.layer.as_str()) {
-            spec.path = Some(planned.path(name, &planned.requests[0]).to_owned());
-        }
-        return;
-    }
-    if let Some(streams) = planned.streams {
-        spec.set_option("streams", streams);
-    }
-    if planned.are_calls {
-        spec.set_option("grpc", "yes");
-    }
-    let weighted = planned.requests.iter().map(|one| WeightedRequest {
-        path: planned.path(name, one).to_owned(),
-        expect: of_engine(one.expect, planned.given, check_every),
-        ..sent(one)
+    let load = PlannedLoad { layer: "http".into(), place: Place::Local, requests, ..PlannedLoad::default() };
+    let subject = Subject::Address(PlannedAddress {
+        name: host.place.to_string(),
+        url: host.place.to_string(),
+        target,
+        address,
+        watched_on: None,
+        hooks: Hooks::default(),
     });
-    requested(spec, common, weighted.collect());
+    let learned = Learned { expectations: vec![expect], ..Learned::default() };
+    Ok(Servers::new(&[subject], &load, learned))
 }
 
 /// A request as the load engine sends it.
@@ -224,7 +155,7 @@ pub(crate) fn requested(spec: &mut Spec, common: Request, mut requests: Vec<Weig
 
 /// What the load engine compares. JSON is for the first responses alone, and where content varies, the next
 /// length may be another.
-pub(crate) fn of_engine(expect: Expectation, given: Expectation, every: u64) -> Option<Expect> {
+pub(crate) fn expected(expect: Expectation, given: Expectation, every: u64) -> Option<Expect> {
     let Expectation { status, bytes, crc32, .. } = expect;
     let bytes = bytes.filter(|_| crc32.is_some() || given.bytes.is_some());
     Some(Expect { status, bytes, crc32, every }).filter(|_| status.is_some() || bytes.is_some())
@@ -232,12 +163,9 @@ pub(crate) fn of_engine(expect: Expectation, given: Expectation, every: u64) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     fn names(commands: &[&str], names: &[&str]) -> Result<Vec<String>, String> {
         let owned = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
-        let named = named(&owned(commands), &owned(names)).map_err(|e| e.to_string())?;
-        Ok(named.into_iter().map(|command| command.name).collect())
+        super::names(&owned(commands), &owned(names)).map_err(|e| e.to_string())
     }
 
     #[test]

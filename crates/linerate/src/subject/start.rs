@@ -1,14 +1,13 @@
 //! A command is started: its companions, itself, and where it listens.
 
-use super::{at_port, ready};
+use super::{Servers, ready};
 use crate::error::Error;
 use crate::lab::pair::SLICE;
 use crate::lab::protocol::HostName;
 use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready};
-use crate::measurement::PlannedCommands;
+use crate::measurement::PlannedLoad;
 use crate::path::Shape;
 use crate::pins::{self, Pins};
-use crate::programs::Programs;
 use linerate_contract::Role;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -20,65 +19,56 @@ const SETTLE: Duration = Duration::from_millis(100);
 /// The longest wait for the requests of one client.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What all starts of a run's commands have in common.
-pub(super) struct Starter<'a> {
-    programs: &'a Programs,
+/// What all starts of a run's servers have in common.
+pub(super) struct Starter {
     pins: Pins,
 }
 
-impl<'a> Starter<'a> {
-    pub(super) fn new(cpus: &[u32], programs: &'a Programs, planned: &PlannedCommands) -> Self {
-        let pins = pins::assign(cpus, &[Role::Client, Role::Server], planned.threads as usize);
-        Self { programs, pins }
+impl Starter {
+    pub(super) fn new(cpus: &[u32], load: &PlannedLoad) -> Self {
+        Self { pins: pins::assign(cpus, &[Role::Client, Role::Server], load.threads as usize) }
     }
 
     /// Starts the upstream alone; where it listens.
-    pub(super) fn upstream(&self, lab: &mut dyn Lab, planned: &PlannedCommands) -> Result<SocketAddr, Error> {
+    pub(super) fn upstream(&self, lab: &mut dyn Lab, servers: &Servers) -> Result<SocketAddr, Error> {
         let name = "the upstream";
         let failed = |error| of_lab(name, error);
         lab.raise(&label(name), Shape::Loopback.into(), Vec::new()).map_err(failed)?;
-        let server = Launch { user: self.programs.user(name), ..self.launch(Role::Server, name, None) };
-        let upstream = self.programs.companions(&server).into_iter().next();
-        lab.start(&upstream.unwrap_or(server)).map_err(failed)?;
-        let all = settled(lab, planned, name, &[])?;
-        chosen(&all, name, planned, None)
+        if let Some(upstream) = servers.upstream(&self.pins, SLICE) {
+            lab.start(&upstream).map_err(failed)?;
+        }
+        let all = settled(lab, &servers.load, name, &[])?;
+        chosen(&all, name, &servers.load, None)
     }
 
-    /// Starts a server with its companions on one side of a pair; where it listens. `None` for one that runs
-    /// elsewhere: it has no line.
+    /// Starts a server with its companions on one side of a pair; where it is reached.
     pub(super) fn server(
         &self,
         lab: &mut dyn Lab,
-        planned: &PlannedCommands,
-        name: &str,
-        line: Option<&CommandLine>,
+        servers: &Servers,
+        index: usize,
         side: usize,
     ) -> Result<Option<SocketAddr>, Error> {
+        let (server, load) = (servers.server(index), &servers.load);
+        let name = server.subject().name();
         let failed = |error| of_lab(name, error);
         lab.raise(&label(name), Shape::Loopback.into(), Vec::new()).map_err(failed)?;
-        let Some(line) = line else { return Ok(None) };
-        let server = Launch {
-            user: self.programs.user(name),
-            ready: ready(planned),
-            ..self.launch(Role::Server, name, Some(line.clone()))
+        let Some(launch) = server.launch(&self.pins, Some(SLICE), side) else {
+            return Ok(server.address(side));
         };
-        let port = self.programs.ports.map(|ports| ports[side]);
-        let server = match port {
-            Some(port) => at_port(server, port),
-            None => server,
-        };
-        for companion in self.programs.companions(&server) {
+        for companion in servers.companions(&launch) {
             lab.start(&companion).map_err(failed)?;
         }
-        let of_companions = lab.listeners(ready(planned)).map_err(failed)?;
-        lab.start(&server).map_err(|error| of_start(name, error, port))?;
-        let all = settled(lab, planned, name, &of_companions)?;
+        let port = server.given_port(side);
+        let of_companions = lab.listeners(ready(load)).map_err(failed)?;
+        lab.start(&launch).map_err(|error| of_start(name, error, port))?;
+        let all = settled(lab, load, name, &of_companions)?;
         if all.is_empty() {
             // It has ended, and the run of any client says how.
             self.run(lab, name, (PathBuf::from("/bin/true"), Vec::new()))?;
             return Err(Error::NothingMeasured(format!("{name} does not listen any more")));
         }
-        chosen(&all, name, planned, port).map(Some)
+        chosen(&all, name, load, port).map(Some)
     }
 
     pub(super) fn run(
@@ -87,36 +77,33 @@ impl<'a> Starter<'a> {
         name: &str,
         process: CommandLine,
     ) -> Result<ClientRun, Error> {
-        let client = self.launch(Role::Client, name, Some(process));
-        lab.run(&client, Purpose::Verify, DEADLINE).map_err(|error| of_lab(name, error))
-    }
-
-    fn launch(&self, role: Role, system: &str, process: Option<CommandLine>) -> Launch {
-        Launch {
+        let role = Role::Client;
+        let client = Launch {
             role,
-            system: system.into(),
+            system: name.into(),
             host: HostName::Server,
             folder: PathBuf::from(role.to_string()),
-            process,
+            process: Some(process),
             ready: Ready::Event,
             cpus: self.pins.cpus.get(&role).cloned().unwrap_or_default(),
             own_session: self.pins.has_own(role),
             // Two of them are loaded side by side.
             slice: Some(SLICE),
             ..Launch::default()
-        }
+        };
+        lab.run(&client, Purpose::Verify, DEADLINE).map_err(|error| of_lab(name, error))
     }
 }
 
 /// The listeners of a server that was started, once none is to be expected any more.
 fn settled(
     lab: &mut dyn Lab,
-    planned: &PlannedCommands,
+    load: &PlannedLoad,
     name: &str,
     of_others: &[SocketAddr],
 ) -> Result<Vec<SocketAddr>, Error> {
     sleep(SETTLE);
-    let mut all = lab.listeners(ready(planned)).map_err(|error| of_lab(name, error))?;
+    let mut all = lab.listeners(ready(load)).map_err(|error| of_lab(name, error))?;
     all.retain(|address| !of_others.contains(address));
     all.sort_by_key(|address| (address.port(), address.is_ipv6()));
     all.dedup_by_key(|address| address.port());
@@ -127,10 +114,10 @@ fn settled(
 fn chosen(
     all: &[SocketAddr],
     name: &str,
-    planned: &PlannedCommands,
+    load: &PlannedLoad,
     given: Option<u16>,
 ) -> Result<SocketAddr, Error> {
-    let (port, is_given) = (given.unwrap_or(planned.port), planned.port_is_given || given.is_some());
+    let (port, is_given) = (given.unwrap_or(load.port), load.port_is_given || given.is_some());
     let chosen = match (all, all.iter().find(|address| address.port() == port)) {
         (_, Some(address)) => *address,
         (_, None) if is_given => {

@@ -15,6 +15,7 @@ use crate::measurement::{
 };
 use crate::plan::Step;
 use crate::programs::Programs;
+use crate::subject::Servers;
 use crate::system::Registry;
 use launch::Launches;
 use linerate_contract::{Nanos, Role};
@@ -36,6 +37,8 @@ pub struct Context<'a> {
     pub cpus: &'a [u32],
     /// The machines of the roles, where they are on several.
     pub hosts: &'a [PlannedHost],
+    /// Servers of the user's own, in place of those of systems.
+    pub(crate) servers: Option<&'a Servers>,
 }
 
 /// Why a trial has no measurement; the last two end the run.
@@ -60,7 +63,7 @@ pub fn run(
         Label { suite: suite.name.clone(), cell: step.id.clone(), round: step.round, warmup: step.warmup };
     let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
     let at = stages.at;
-    let has_usage = shows_growth(suite, cell) || context.programs.commands.is_some();
+    let has_usage = shows_growth(suite, cell) || context.servers.is_some();
     let result = up_to_measurement(lab, context, cell, has_usage, &label, &mut stages);
     // Also after a failure; a lost lab has no processes to stop.
     let stopped = stages.time(lab, Stage::Stop, |lab| lab.stop());

@@ -8,6 +8,7 @@ use crate::lab::{BrakeForce, Lab, LabError};
 use crate::measurement::{Duet, Measurement, Outcome, PlannedCell, Probe, Sharing, SideWindow, Stage};
 use crate::stats::bound::strangers;
 use crate::stats::outliers::stolen;
+use crate::subject::Servers;
 use linerate_contract::{Alternation, Nanos, Role, clock};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -158,7 +159,8 @@ impl<'a> Unit<'a> {
     ) -> Result<Vec<Window>, Stopped> {
         // What runs elsewhere cannot be stopped: without alternating clients, first one side has its window,
         // then the other.
-        let one_by_one = self.context.programs.are_elsewhere() && self.sharing != Sharing::Alternating;
+        let can_stop = self.context.servers.is_none_or(Servers::are_started_here);
+        let one_by_one = !can_stop && self.sharing != Sharing::Alternating;
         let mut all = Vec::new();
         for _ in 0..self.windows {
             if self.sharing == Sharing::Turns && !one_by_one {

@@ -122,9 +122,10 @@ fn a_stored_comparison_executes_only_what_is_given_again() {
     run["comparison"]["source"]["build"] = format!("{BUILD} && mkdir {}", mark.str()).into();
     refused(&run, "comparison.source.build: ");
     run["comparison"]["source"]["build"] = BUILD.into();
-    run["comparison"]["head"] = serde_json::json!({ "arm": "program=/bin/true" });
-    refused(&run, "comparison.head.arm: \"program=/bin/true\" in run.json, \"git=two\" here");
-    run["comparison"]["head"] = serde_json::json!({ "arm": "git=two", "resolved": "--orphan" });
+    run["comparison"]["subjects"][1] = serde_json::json!({ "system": { "arm": "program=/bin/true" } });
+    refused(&run, "comparison.subjects.1.system.arm: \"program=/bin/true\" in run.json, \"git=two\" here");
+    let orphan = serde_json::json!({ "arm": "git=two", "resolved": "--orphan" });
+    run["comparison"]["subjects"][1] = serde_json::json!({ "system": orphan });
     refused(&run, "`--orphan` is no commit");
     assert!(!mark.path().exists());
 }

@@ -24,9 +24,9 @@ fn several_requests_have_an_expectation_each_and_are_named_by_their_file() {
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
     assert!(run.command.contains(" --requests mix.jsonl "), "{}", run.command);
-    let requests = run.comparison.unwrap().commands.unwrap().requests;
+    let requests = run.comparison.unwrap().load.unwrap().requests;
     assert_eq!((requests[0].weight, requests[1].path.as_str()), (3, "/other"));
-    let contents = requests.iter().map(|one| one.expect.crc32.unwrap());
+    let contents = run.learned.expectations.iter().map(|expected| expected.crc32.unwrap());
     assert_eq!(contents.collect::<BTreeSet<_>>().len(), 2);
     let _ = fs::remove_dir_all(folder.path().join("out"));
     let differs = compare(&folder, &[&mix[..], &["env OTHER=? python3 server.py"]].concat());
@@ -124,21 +124,21 @@ fn a_server_with_redis_beside_it_is_compared_and_the_printed_command_repeats_it(
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let planned = |place: &str| {
         let run: Run = serde_json::from_str(&folder.read(place)).unwrap();
-        (run.command, run.comparison.unwrap().commands.unwrap())
+        (run.command, run.comparison.unwrap(), run.learned)
     };
-    let (printed, first) = planned("out/run.json");
+    let (printed, first, learned) = planned("out/run.json");
     assert!(out.stdout.contains(&printed), "{}", out.stdout);
     let program = printed.replacen("linerate", env!("CARGO_BIN_EXE_linerate"), 1);
     let mut again = Command::new("sh");
     let again = Output::run(again.args(["-c", &format!("{program} --out again")]).current_dir(folder.path()));
     assert_eq!(again.status, 0, "{}{}", again.stdout, again.stderr);
-    let (repeated, second) = planned("again/run.json");
+    let (repeated, second, learned_again) = planned("again/run.json");
     assert_eq!(repeated, printed);
-    assert_eq!((second.companions, second.requests), (first.companions, first.requests));
-    let lines = |all: &[linerate::measurement::PlannedCommand]| -> Vec<_> {
-        all.iter().map(|one| (one.name.clone(), one.command.clone(), one.address)).collect()
+    assert_eq!((second.subjects, second.load), (first.subjects, first.load));
+    let addresses = |learned: linerate::measurement::Learned| -> Vec<_> {
+        learned.servers.iter().map(|one| one.address).collect()
     };
-    assert_eq!(lines(&second.commands), lines(&first.commands));
+    assert_eq!(addresses(learned_again), addresses(learned));
 }
 
 #[test]

@@ -71,13 +71,12 @@ fn two_commands_on_the_same_port_are_compared_and_the_run_repeats_them() {
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     assert_all_gone(&processes);
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
-    let commands = run.comparison.unwrap().commands.unwrap();
-    let addresses: Vec<String> =
-        commands.commands.iter().map(|one| one.address.unwrap().to_string()).collect();
+    let servers = &run.learned.servers;
+    let addresses: Vec<String> = servers.iter().map(|one| one.address.unwrap().to_string()).collect();
     assert_eq!(addresses, ["127.0.0.1:8080", "127.0.0.1:8080"]);
-    let expect = commands.requests[0].expect;
+    let expect = run.learned.expectations[0];
     assert_eq!((expect.status, expect.bytes), (Some(200), Some(5)));
-    assert!(commands.commands.iter().all(|one| one.warmup.unwrap().time.0 > 0));
+    assert!(servers.iter().all(|one| one.warmup.unwrap().time.0 > 0));
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert_eq!(compared.cells.len(), 1);
     assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
@@ -272,8 +271,8 @@ fn responses_that_take_longer_than_a_window_of_the_warm_up_are_waited_for() {
     let out = compare(&folder, &[&*slow, &again, "-n", "a", "-n", "b", "-c", "2"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
-    let commands = run.comparison.unwrap().commands.unwrap().commands;
-    assert!(commands.iter().all(|one| one.warmup.unwrap().time.0 > 0), "{commands:?}");
+    let servers = run.learned.servers;
+    assert!(servers.iter().all(|one| one.warmup.unwrap().time.0 > 0), "{servers:?}");
 }
 
 /// A proxy for one request after the other, and what is behind it.
@@ -300,9 +299,8 @@ fn proxies_have_an_upstream_whose_address_is_found() {
     let out = compare(&folder, &[proxy, again, "-n", "a", "-n", "b", "-c", "2", "--upstream", upstream]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
-    let commands = run.comparison.unwrap().commands.unwrap();
-    assert_eq!(commands.upstream.unwrap().address.unwrap().to_string(), "127.0.0.1:9000");
-    assert_eq!(commands.requests[0].expect.bytes, Some(6));
+    assert_eq!(run.learned.upstream.unwrap().to_string(), "127.0.0.1:9000");
+    assert_eq!(run.learned.expectations[0].bytes, Some(6));
 }
 
 #[test]
@@ -328,7 +326,7 @@ fn servers_of_http_2_and_http_3_are_compared() {
         assert!(text.contains("2 connections x 5 streams"), "{text}");
         let run: Run = serde_json::from_str(&text).unwrap();
         assert!(run.command.contains(&format!("{version} --streams 5")), "{}", run.command);
-        let planned = run.comparison.unwrap().commands.unwrap();
+        let planned = run.comparison.unwrap().load.unwrap();
         assert_eq!((planned.layer.as_str(), planned.streams), (layer, Some(5)));
         let compared = common::report(&folder.path().join("out")).comparison.unwrap();
         assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
@@ -353,8 +351,8 @@ fn servers_of_grpc_are_compared_by_calls_of_a_method() {
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
     assert!(run.command.contains("--grpc shop.Items/Get --message @request.bin"), "{}", run.command);
-    let commands = run.comparison.unwrap().commands.unwrap();
-    assert_eq!((commands.streams, commands.requests[0].body.as_str()), (Some(10), "/wA="));
+    let load = run.comparison.unwrap().load.unwrap();
+    assert_eq!((load.streams, load.requests[0].body.as_str()), (Some(10), "/wA="));
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
     let _ = fs::remove_dir_all(folder.path().join("out"));

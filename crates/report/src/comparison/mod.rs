@@ -26,6 +26,10 @@ use linerate_analysis::judge::pairs::{Judgement, detectable};
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::{PlannedComparison, Run};
 
+/// The note on servers that were never warm.
+const NOT_WARM: &str = "the rate still rose at the end of the longest warm-up: results may be of a server \
+                        that is not warm yet; a longer --budget warms up for longer, up to 5 s";
+
 /// The comparison of a run; `None` for a run that compares no builds. `seconds`: the time of all its units.
 pub(super) fn build(
     run: &Run,
@@ -33,14 +37,15 @@ pub(super) fn build(
     suites: &[SuiteReport],
     seconds: f64,
 ) -> Option<ComparisonReport> {
-    let plan = run.comparison.as_ref()?;
+    let plan = run.policy().verdict()?;
+    let [base, head] = plan.arms();
     let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cells::cell(pair, suites)).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {
         kind: plan.kind,
-        base: plan.base.clone(),
-        head: plan.head.clone(),
+        base,
+        head,
         commands: named(plan),
         conclusion: match cells.iter().all(|cell| cell.findings.main().is_none()) {
             true => Verdict::Missing,
@@ -62,7 +67,10 @@ pub(super) fn build(
             is_void: judgement.is_void,
         }),
         cells,
-        notes: notes.chain(plan.remarks.clone()).collect(),
+        notes: notes
+            .chain((!run.learned.are_steady()).then(|| NOT_WARM.to_owned()))
+            .chain(plan.remarks.clone())
+            .collect(),
         written: plan.written.iter().map(made::written).collect(),
         history: Vec::new(),
     };
@@ -74,8 +82,8 @@ pub(super) fn build(
 }
 
 fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
-    let commands = plan.commands.iter().flat_map(|planned| &planned.commands);
-    commands.map(|one| NamedCommand { name: one.name.clone(), command: one.command.clone() }).collect()
+    let subjects = plan.servers().into_iter().flat_map(|(subjects, _)| subjects);
+    subjects.map(|one| NamedCommand { name: one.name().to_owned(), command: one.text().to_owned() }).collect()
 }
 
 /// If all pairs are measured until the budget is used.

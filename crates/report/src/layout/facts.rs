@@ -101,7 +101,7 @@ pub(crate) fn host(host: &Host) -> Vec<(String, String)> {
 pub(crate) fn hosts(report: &Report) -> Vec<(String, Vec<(String, String)>)> {
     let of_roles = |planned: &PlannedHost| {
         let roles: Vec<String> = planned.roles.iter().map(ToString::to_string).collect();
-        let facts = match planned.served_at() {
+        let facts = match planned.place.served_at() {
             Some(_) => vec![("server".into(), "it ran already; its CPU time is not known".into())],
             None => host(&planned.host),
         };

@@ -4,8 +4,9 @@ use super::groups::{Alternative, Part};
 use crate::model::{Comparison, TableReport};
 use linerate_analysis::judge::{self, Contender};
 
-/// Sets the tier of each member that has one; builds have verdicts alone. Limits and references are no choice,
-/// and what loses data has no place. Intervals need six units, and duets a baseline that equals itself.
+/// Sets the tier of each member that has one; builds have verdicts alone. Limits and references are no
+/// choice, and what loses data has no place. Intervals need six units, and duets a baseline that equals
+/// itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     if table.is_of_builds() {
         return;

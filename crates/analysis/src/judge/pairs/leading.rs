@@ -24,10 +24,9 @@ impl Leading {
             Bottleneck::Role(role) => Some(role),
             _ => None,
         });
-        let subject = match [head, base].map(|cell| cell.map(|cell| cell.planned)) {
-            // A command is a server, and the client is linerate's own.
-            _ if plan.commands.is_some() => vec![Role::Server],
-            [Some(head), Some(base)] => {
+        let subject = match (plan.role(), [head, base].map(|cell| cell.map(|cell| cell.planned))) {
+            (Some(role), _) => vec![role],
+            (None, [Some(head), Some(base)]) => {
                 let is_in_base = |system: &PlannedSystem| {
                     base.systems
                         .iter()

@@ -58,7 +58,7 @@ pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
 
 /// Judges the units up to `last`.
 pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32) -> Option<Judgement> {
-    let plan = run.comparison.as_ref()?;
+    let plan = run.policy().verdict()?;
     let until = |duet: &&Duet| duet.warmup || duet.unit <= last;
     let duets: Vec<&Duet> = duets.iter().filter(until).collect();
     let journal = SortedJournal::sort(run, trials, &[]);
@@ -159,7 +159,7 @@ impl<'a> Compared<'a> {
         let leading = Leading::find(alone.each_ref().map(Option::as_ref), plan);
         let has_cpu = |roles: &[Role]| units.iter().any(|duet| log_cpu_ratio(duet, metric, roles).is_some());
         // The CPU time of a server elsewhere is not known, and that of the client says nothing about it.
-        let is_known = plan.commands.is_some() || has_cpu(&leading.subject);
+        let is_known = plan.role().is_some() || has_cpu(&leading.subject);
         let cpu_of = if is_known { leading.subject.clone() } else { Vec::new() };
         let spins = alone
             .iter()

@@ -26,7 +26,9 @@ fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
         "schema": "linerate.run/2", "id": "r", "command": "linerate gate s", "seed": 1, "rounds": 1,
         "quick": false, "budget": 12_000_000_000_u64, "started": "2026-11-21T20:53:14Z", "linerate": "0.1.0",
         "host": {"kernel": "", "cpu_model": "", "cpus": 2, "memory_bytes": 0, "privileges": "", "facts": {}},
-        "comparison": {"kind": "gate", "base": {"arm": "a"}, "head": {"arm": "b"}, "margin": 0.01},
+        "comparison": {
+            "kind": "gate", "subjects": [{"system": {"arm": "a"}}, {"system": {"arm": "b"}}], "margin": 0.01,
+        },
         "suites": [{
             "name": "s", "question": "", "rounds": 1, "warmup_rounds": 0, "aa": null,
             "cells": [cell(CELLS[0], "head"), cell(CELLS[1], "base")],

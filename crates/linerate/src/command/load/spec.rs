@@ -7,7 +7,7 @@ use crate::cli::{
 };
 use crate::error::Error;
 use crate::measurement::PlannedRequest;
-use crate::subject::{of_engine, requested, sent};
+use crate::subject::{expected, requested, sent};
 use crate::url::{Scheme, Url};
 use linerate_contract::{Arrival, Request, Role, Spec, Tls, WeightedRequest};
 use std::fs;
@@ -111,7 +111,7 @@ fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bo
     if args.expect.is_some_and(|expect| expect.json) {
         return Err(Error::Input("--expect json is for compare: load checks status and length".into()));
     }
-    let expect = args.expect.and_then(|given| of_engine(given, given, 1));
+    let expect = args.expect.and_then(|given| expected(given, given, 1));
     let weighted = |one: &PlannedRequest| WeightedRequest { expect, ..sent(one) };
     let common = Request { host: Some(url.authority()), insecure, ..Request::default() };
     requested(spec, common, requests.iter().map(weighted).collect());

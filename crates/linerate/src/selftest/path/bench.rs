@@ -6,7 +6,7 @@ use crate::lab::namespaces::Namespaces;
 use crate::lab::program;
 use crate::lab::protocol::{HostName, address};
 use crate::lab::{Lab, LabError, Label, Launch, Purpose, Ready};
-use crate::measurement::WireCounts;
+use crate::measurement::{Place, WireCounts};
 use crate::path::Means;
 use crate::pins;
 use linerate_contract::{Done, Event, Nanos, Role, Spec};
@@ -38,7 +38,8 @@ impl Bench {
         let program = program::locate("linerate-load").ok_or_else(|| {
             Error::NothingMeasured("linerate-load is missing: build it with `cargo build --release`".into())
         })?;
-        let lab = Namespaces::raise(interrupted).map_err(|e| Error::NothingMeasured(e.to_string()))?;
+        let lab =
+            Namespaces::raise(&Place::Lab, interrupted).map_err(|e| Error::NothingMeasured(e.to_string()))?;
         Ok(Self { lab, program })
     }
 

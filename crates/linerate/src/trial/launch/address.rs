@@ -1,12 +1,11 @@
 //! Addresses of the roles of a trial.
 
 use crate::lab::protocol::address;
-use crate::measurement::{PlannedCell, PlannedHost};
+use crate::measurement::PlannedHost;
 use crate::path::{Device, NetworkPath};
 use crate::placement;
 use crate::system::SystemVariant;
 use crate::system::manifest::ReachedAt;
-use crate::trial::Context;
 use linerate_contract::Role;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -26,10 +25,17 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// `hosts` is empty in a run on one machine.
-    pub(super) fn new(path: &NetworkPath, relays: &[SystemVariant<'_>], hosts: &[PlannedHost]) -> Self {
-        if !hosts.is_empty() {
-            return Self::on_hosts(relays, hosts);
+    /// `hosts` is empty in a run on one machine; `own`: where a server of the user's own is.
+    pub(super) fn new(
+        path: &NetworkPath,
+        relays: &[SystemVariant<'_>],
+        hosts: &[PlannedHost],
+        own: Option<SocketAddr>,
+    ) -> Self {
+        match own {
+            _ if !hosts.is_empty() => return Self::on_hosts(relays, hosts, own),
+            Some(server) => return Self { server, relays: Vec::new(), target: server },
+            None => {}
         }
         let at = |ip: Ipv4Addr| SocketAddr::from((ip, PORT));
         let server = at(match path.device {
@@ -49,20 +55,12 @@ impl Addresses {
         Self { server, relays: all, target }
     }
 
-    /// Those of a command of the user's own; in the network of the host at a port that is given.
-    pub(super) fn of_command(context: Context<'_>, cell: &PlannedCell, port: Option<u16>) -> Option<Self> {
-        let mut server = context.programs.commands.as_ref()?.named(&cell.id)?.address?;
-        server.set_port(port.unwrap_or(server.port()));
-        Some(Self { server, relays: Vec::new(), target: server })
-    }
-
-    fn on_hosts(relays: &[SystemVariant<'_>], hosts: &[PlannedHost]) -> Self {
+    fn on_hosts(relays: &[SystemVariant<'_>], hosts: &[PlannedHost], own: Option<SocketAddr>) -> Self {
         let of = |role: Role, port: u16| {
             let address = hosts[placement::index_of(hosts, role)].address;
             SocketAddr::from((address.unwrap_or(Ipv4Addr::UNSPECIFIED), port))
         };
-        let port = placement::served(hosts).and_then(|host| Some(host.served_at()?.port));
-        let server = of(Role::Server, port.unwrap_or(PORT_OF_HOST));
+        let server = own.unwrap_or_else(|| of(Role::Server, PORT_OF_HOST));
         let relay = of(Role::Relay, RELAY_OF_HOST);
         let at_relay = relays.iter().any(|relay| relay.variant.reached_at == ReachedAt::Relay);
         Self { server, relays: vec![[relay, server]], target: if at_relay { relay } else { server } }
@@ -85,7 +83,7 @@ mod tests {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let registry = Registry::load(&home).unwrap();
         let relays: Vec<_> = relays.iter().map(|name| registry.variant(name, Role::Relay).unwrap()).collect();
-        Addresses::new(path, &relays, &[])
+        Addresses::new(path, &relays, &[], None)
     }
 
     fn text(addresses: [SocketAddr; 2]) -> [String; 2] {

@@ -15,6 +15,7 @@ use crate::path::NetworkPath;
 use crate::pins::{self, Pins};
 use crate::placement;
 use crate::stats::check::{LONGEST_STALL, LONGEST_STALL_WITH_LOSS};
+use crate::subject::Server;
 use crate::system::manifest::{OutputPatterns, Verifier};
 use crate::system::{SystemVariant, VERIFIER};
 use linerate_contract::{Alternation, Nanos, Role};
@@ -93,24 +94,27 @@ impl Launches {
         cell: &PlannedCell,
         window: Option<TimedWindow>,
     ) -> Result<Self, String> {
+        let own = context.servers.and_then(|servers| servers.of_cell(cell));
+        let cell = &own.map_or_else(|| cell.clone(), |server| server.warmed(cell));
+        let is_own = |role: Role| role == Role::Server && own.is_some_and(Server::is_started_here);
         let mut chosen = Vec::new();
-        for system in &cell.systems {
+        for system in cell.systems.iter().filter(|system| !is_own(system.role)) {
             chosen.push((system.role, context.registry.variant(&system.name, system.role)?));
         }
         let of_role = |role| chosen.iter().filter(move |(of, _)| *of == role).map(|(_, chosen)| *chosen);
         let relays: Vec<SystemVariant<'_>> = of_role(Role::Relay).collect();
         // One that runs already is not started.
-        let is_started = |role: Role| role != Role::Server || context.programs.served.is_none();
+        let is_started = |role: Role| role != Role::Server || own.is_none();
         let started = chosen.iter().filter(|(role, c)| c.variant.start.is_some() && is_started(*role));
-        let running: Vec<Role> = started.map(|(role, _)| *role).collect();
+        let started = started.map(|(role, _)| *role).chain([Role::Server].into_iter().filter(|r| is_own(*r)));
+        let running: Vec<Role> = started.collect();
         let threads = cell.parameters.threads.and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         let host = |role| placement::index_of(context.hosts, role);
         let pins = pins::assign_by_host(&few(context.cpus, cell), &running, threads, host);
         let is_together = |window: &TimedWindow| window.sharing == Some(Sharing::Together);
         let slice = window.filter(is_together).map(|_| SLICE);
         let side = usize::from(window.is_some_and(|window| window.second));
-        let port = context.programs.ports.map(|ports| ports[side]);
-        let setting = Setting::new(context, cell, &pins, &relays, slice, port)?;
+        let setting = Setting::new(context, cell, &pins, &relays, slice, own.map(|own| (own, side)))?;
         let window = window.or_else(|| transfers_for_a_time(&cell.parameters));
         let client = of_role(Role::Client).next().ok_or("the cell has no client")?;
         let verifier = verifier(context, client)?;
@@ -121,16 +125,12 @@ impl Launches {
             seconds: Some(window.length.0.div_ceil(1_000_000_000)),
             ..cell.parameters
         });
-        let mut systems = Vec::new();
+        let mut systems = setting.own_server();
         // From the server: some relays connect to what is behind them at start.
         let row = relays.iter().enumerate().rev().map(|(index, relay)| (Seat::relay(index), *relay));
         let server = of_role(Role::Server).filter(|_| is_started(Role::Server));
         for (seat, chosen) in server.map(|server| (Seat::SERVER, server)).chain(row) {
-            let launch = setting.launch(chosen, seat, &measured, SAMPLE_EVERY, window)?;
-            if seat == Seat::SERVER {
-                systems.extend(context.programs.companions(&launch));
-            }
-            systems.push(launch);
+            systems.push(setting.launch(chosen, seat, &measured, SAMPLE_EVERY, window)?);
         }
         // In a closed loop, also before an open one.
         let for_a_time = Parameters { rate: None, seconds: Some(1), ..cell.parameters };

@@ -10,7 +10,7 @@ use crate::measurement::{DEFAULT_BUILD, PlannedCell, PlannedSystem, Sharing};
 use crate::parameters::Parameters;
 use crate::path::{Device, NetworkPath};
 use crate::pins::Pins;
-use crate::subject::{ask_of, ask_served, at_port};
+use crate::subject::Server;
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
 use linerate_contract::{Arrival, Expect, Nanos, Role, Spec, Tls, page};
@@ -72,8 +72,8 @@ pub(super) struct Setting<'a> {
     /// True if the relay has the certificate, and the server no TLS.
     relay_ends_tls: bool,
     slice: Option<Nanos>,
-    /// The port of a server in the network of the host.
-    port: Option<u16>,
+    /// The user's own server of the cell, and the side of the unit.
+    own: Option<(Server<'a>, usize)>,
 }
 
 impl<'a> Setting<'a> {
@@ -83,20 +83,30 @@ impl<'a> Setting<'a> {
         pins: &'a Pins,
         relays: &[SystemVariant<'_>],
         slice: Option<Nanos>,
-        port: Option<u16>,
+        own: Option<(Server<'a>, usize)>,
     ) -> Result<Self, String> {
         let authority = Authority::for_layer(&cell.layer)?;
         Ok(Self {
             context,
             cell,
             pins,
-            addresses: Addresses::of_command(context, cell, port)
-                .unwrap_or_else(|| Addresses::new(&cell.path, relays, context.hosts)),
+            addresses: Addresses::new(
+                &cell.path,
+                relays,
+                context.hosts,
+                own.and_then(|(server, side)| server.address(side)),
+            ),
             authority,
             relay_ends_tls: relays.iter().any(|relay| relay.variant.terminates_tls),
             slice,
-            port,
+            own,
         })
+    }
+
+    /// The user's own server with its companions, in the order in which they are started.
+    pub(super) fn own_server(&self) -> Vec<Launch> {
+        let launches = |(server, side): (Server<'_>, usize)| server.launches(self.pins, self.slice, side);
+        self.own.map(launches).unwrap_or_default()
     }
 
     /// Content of the servers, if the layer has pages.
@@ -151,7 +161,7 @@ impl<'a> Setting<'a> {
             Role::Client | Role::Describe => {
                 // A workload without a network has no server to connect to.
                 let is_served = self.cell.systems.iter().any(|s| s.role == Role::Server);
-                let is_served = is_served || self.context.programs.commands.is_some();
+                let is_served = is_served || self.own.is_some();
                 spec.connect = is_served.then_some(self.addresses.target);
                 if self.cell.path.device != Device::Loopback && self.context.hosts.is_empty() {
                     spec.sources = address::client_sources().into_iter().map(IpAddr::V4).collect();
@@ -181,11 +191,8 @@ impl<'a> Setting<'a> {
                     spec.path = Some(path.into());
                     spec.expect = Some(Expect::of_page(&body, check_every));
                 }
-                if let Some(served) = &self.context.programs.served {
-                    ask_served(served, &mut spec, check_every);
-                }
-                if let Some(commands) = &self.context.programs.commands {
-                    ask_of(commands, &self.cell.id, &mut spec, check_every);
+                if let Some((server, _)) = self.own {
+                    server.ask(&mut spec, check_every);
                 }
             }
         }
@@ -285,7 +292,7 @@ impl<'a> Setting<'a> {
                 Some((program, words))
             }
         };
-        let launch = Launch {
+        Ok(Launch {
             role,
             system: chosen.name.to_owned(),
             host: self.host(seat),
@@ -304,11 +311,7 @@ impl<'a> Setting<'a> {
             own_session: self.pins.has_own(role),
             slice: self.slice,
             tuns: role == Role::Server && self.cell.path.has_two_tuns(),
-            user: self.context.programs.user(chosen.name).filter(|_| role == Role::Server),
-        };
-        Ok(match self.port.filter(|_| role == Role::Server) {
-            Some(port) => at_port(launch, port),
-            None => launch,
+            user: None,
         })
     }
 

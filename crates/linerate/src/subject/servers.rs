@@ -1,0 +1,362 @@
+//! The user's own servers of a run: how each is started or reached, and what it is asked. Trials and learning
+//! know them by this alone.
+
+use super::{expected, ready, sent, words};
+use crate::error::Error;
+use crate::lab::protocol::{HostName, UserProcess};
+use crate::lab::{CommandLine, Launch, Ready};
+use crate::measurement::{
+    Expectation, Learned, LearnedServer, Place, PlannedCell, PlannedLoad, Subject, Warmup,
+};
+use crate::parameters::Parameters;
+use crate::pins::Pins;
+use linerate_contract::{Nanos, Request, Role, Spec, Tls, WeightedRequest};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+/// How long a client waits outside of its window.
+const PATIENCE_MS: u64 = 20;
+/// Responses that a unit verifies, one after the other: as many as this time has room for.
+const TIME_TO_VERIFY: Nanos = Nanos(50_000_000);
+const FEWEST_VERIFIED: u64 = 2;
+const MOST_VERIFIED: u64 = 10;
+/// Pools and caches are filled by then.
+const SHORTEST_WARMUP: Nanos = Nanos(200_000_000);
+
+/// The servers, what is asked of them, and what is known of them.
+#[derive(Debug)]
+pub(crate) struct Servers {
+    pub(super) subjects: Vec<Subject>,
+    pub(super) load: PlannedLoad,
+    pub(crate) learned: Learned,
+    /// By subject: the working folders.
+    folders: Vec<PathBuf>,
+    /// By subject: how it is started; `None` for one that runs already.
+    lines: Vec<Option<CommandLine>>,
+    /// The upstream, if there is one, and then the companions of each server.
+    companions: Vec<CommandLine>,
+    /// In this machine's own network: the ports of the two sides of a unit.
+    ports: Option<[u16; 2]>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Server<'a> {
+    all: &'a Servers,
+    index: usize,
+}
+
+impl Servers {
+    pub(crate) fn new(subjects: &[Subject], load: &PlannedLoad, mut learned: Learned) -> Self {
+        let n = subjects.len();
+        learned.servers.resize(n, LearnedServer::default());
+        Self {
+            subjects: subjects.to_vec(),
+            load: load.clone(),
+            learned,
+            folders: vec![load.folder.clone(); n],
+            lines: Vec::new(),
+            companions: Vec::new(),
+            ports: None,
+        }
+    }
+
+    /// The worktrees of revisions are the working folders of their commands.
+    pub(crate) fn move_to(&mut self, trees: impl IntoIterator<Item = Option<PathBuf>>) {
+        let folders = self.folders.iter_mut().zip(trees);
+        folders.filter_map(|(folder, tree)| Some((folder, tree?))).for_each(|(folder, tree)| *folder = tree);
+    }
+
+    /// Reads the commands of the upstream and the companions, and takes ports where servers need some.
+    ///
+    /// # Errors
+    /// A command that cannot be split, or whose program is not there.
+    pub(crate) fn read_companions(&mut self) -> Result<(), Error> {
+        let all = self.load.upstream.iter().chain(&self.load.companions);
+        let parsed = all.map(|line| words::parse(line, &self.load.folder, Some(self.load.port)));
+        self.companions = parsed.collect::<Result<_, _>>().map_err(Error::Input)?;
+        self.ports = (self.load.place == Place::Local).then(free_ports).transpose()?;
+        Ok(())
+    }
+
+    /// True if commands name an upstream whose address is not known yet.
+    pub(crate) fn awaits_upstream(&self) -> bool {
+        self.load.upstream.is_some() && self.learned.upstream.is_none()
+    }
+
+    /// Reads the commands of the servers.
+    ///
+    /// # Errors
+    /// As of [`Self::read_companions`].
+    pub(crate) fn read_lines(&mut self) -> Result<(), Error> {
+        let port = self.ports.is_none().then_some(self.load.port);
+        let parsed = |(subject, folder): (&Subject, &PathBuf)| {
+            let text = match self.learned.upstream {
+                Some(address) => subject.text().replace("{upstream}", &address.to_string()),
+                None => subject.text().to_owned(),
+            };
+            subject.is_started_here().then(|| words::parse(&text, folder, port)).transpose()
+        };
+        let lines = self.subjects.iter().zip(&self.folders).map(parsed);
+        self.lines = lines.collect::<Result<_, _>>().map_err(Error::Input)?;
+        Ok(())
+    }
+
+    pub(crate) fn server(&self, index: usize) -> Server<'_> {
+        Server { all: self, index }
+    }
+
+    /// The server of a cell. One server alone is that of every cell.
+    pub(crate) fn of_cell(&self, cell: &PlannedCell) -> Option<Server<'_>> {
+        let is_of_cell = |subject: &Subject| self.subjects.len() == 1 || subject.name() == cell.id;
+        Some(self.server(self.subjects.iter().position(is_of_cell)?))
+    }
+
+    /// False: some run elsewhere, and cannot be stopped while the other side has its turn.
+    pub(crate) fn are_started_here(&self) -> bool {
+        self.subjects.iter().all(Subject::is_started_here)
+    }
+
+    /// A correct response to the request of this number.
+    pub(super) fn expectation(&self, request: usize) -> Expectation {
+        self.learned.expectations.get(request).copied().unwrap_or(self.load.requests[request].expect)
+    }
+
+    /// How a command is started in this folder, with this port.
+    fn user(&self, folder: &std::path::Path, port: Option<u16>) -> UserProcess {
+        let port = port.unwrap_or(self.load.port);
+        UserProcess { folder: folder.to_owned(), environment: [("PORT".to_owned(), port.to_string())].into() }
+    }
+
+    /// The companions of a server, in its namespace and on its CPUs.
+    pub(super) fn companions(&self, server: &Launch) -> Vec<Launch> {
+        let numbered = self.companions.iter().zip(1..);
+        let launch = |(line, number): (&CommandLine, u32)| Launch {
+            is_companion: true,
+            system: line.0.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            folder: PathBuf::from(format!("companion-{number}")),
+            process: Some(line.clone()),
+            ready: Ready::Listen,
+            port: 0,
+            ..server.clone()
+        };
+        numbered.map(launch).collect()
+    }
+
+    /// The upstream by itself.
+    pub(super) fn upstream(&self, pins: &Pins, slice: Nanos) -> Option<Launch> {
+        let server = Launch { user: Some(self.user(&self.load.folder, None)), ..on(pins, Some(slice)) };
+        self.companions(&server).into_iter().next()
+    }
+}
+
+impl<'a> Server<'a> {
+    pub(crate) fn subject(self) -> &'a Subject {
+        &self.all.subjects[self.index]
+    }
+
+    pub(crate) fn is_started_here(self) -> bool {
+        self.subject().is_started_here()
+    }
+
+    /// The port that it has to listen on, on a side of a unit.
+    pub(super) fn given_port(self, side: usize) -> Option<u16> {
+        self.all.ports.map(|ports| ports[side]).filter(|_| self.is_started_here())
+    }
+
+    /// Where it was reached last; `None` before that is known.
+    pub(super) fn reached(self) -> Option<SocketAddr> {
+        let known = self.subject().address().map(|known| known.address);
+        known.or(self.all.learned.servers[self.index].address)
+    }
+
+    /// Where a side of a unit reaches it.
+    pub(crate) fn address(self, side: usize) -> Option<SocketAddr> {
+        let found = self.reached()?;
+        Some(SocketAddr::new(found.ip(), self.given_port(side).unwrap_or(found.port())))
+    }
+
+    /// Its process; `None` for one that runs already.
+    pub(super) fn launch(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Option<Launch> {
+        let (program, mut words) = self.all.lines.get(self.index)?.clone()?;
+        let port = self.given_port(side);
+        if let Some(port) = port {
+            words = words.iter().map(|word| words::with_port(word, port)).collect();
+        }
+        let expected = self.address(side).map(|address| address.port()).or(port);
+        Some(Launch {
+            system: self.subject().name().to_owned(),
+            process: Some((program, words)),
+            ready: ready(&self.all.load),
+            port: expected.unwrap_or(0),
+            user: Some(self.all.user(&self.all.folders[self.index], port)),
+            ..on(pins, slice)
+        })
+    }
+
+    /// Its process after its companions, in the order in which they are started.
+    pub(crate) fn launches(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Vec<Launch> {
+        let Some(launch) = self.launch(pins, slice, side) else { return Vec::new() };
+        self.all.companions(&launch).into_iter().chain([launch]).collect()
+    }
+
+    /// The cell with the warm-up that was learned.
+    pub(crate) fn warmed(self, cell: &PlannedCell) -> PlannedCell {
+        let Some(warmup) = self.all.learned.servers[self.index].warmup else { return cell.clone() };
+        PlannedCell {
+            verify: Parameters { operations: Some(verified(warmup)), ..cell.verify },
+            warm_for: Some(warmup.time.max(SHORTEST_WARMUP)),
+            ..cell.clone()
+        }
+    }
+
+    /// Sets the request of a client and its expectation. Certificates are not verified: those of a server in
+    /// a lab are seldom signed.
+    pub(crate) fn ask(self, spec: &mut Spec, check_every: u64) {
+        let load = &self.all.load;
+        // Over the loopback a connection is there at once, or the server's queue was full. From elsewhere
+        // nothing is known.
+        if spec.rate.is_none() && self.is_started_here() {
+            spec.set_option("patience_ms", PATIENCE_MS);
+        }
+        let path = |request| self.subject().path(load, request).to_owned();
+        let host = self.subject().address().map(|address| address.target.host.clone());
+        let common = Request { host, insecure: load.has_tls(), ..Request::default() };
+        if load.has_tls() {
+            spec.tls = Some(Tls { name: "localhost".into(), ..Tls::default() });
+        }
+        // An echo has no request, but the certificate of its server is not verified, either.
+        if load.size.is_some() {
+            spec.request = load.has_tls().then_some(common);
+            if ["websocket", "wss"].contains(&load.layer.as_str()) {
+                spec.path = Some(path(&load.requests[0]));
+            }
+            return;
+        }
+        if let Some(streams) = load.streams {
+            spec.set_option("streams", streams);
+        }
+        if load.are_calls {
+            spec.set_option("grpc", "yes");
+        }
+        let weighted = load.requests.iter().enumerate().map(|(number, one)| WeightedRequest {
+            path: path(one),
+            expect: expected(self.all.expectation(number), load.given, check_every),
+            ..sent(one)
+        });
+        super::requested(spec, common, weighted.collect());
+    }
+}
+
+/// A server's process on its CPUs.
+fn on(pins: &Pins, slice: Option<Nanos>) -> Launch {
+    let role = Role::Server;
+    Launch {
+        role,
+        host: HostName::Server,
+        folder: PathBuf::from(role.to_string()),
+        cpus: pins.cpus.get(&role).cloned().unwrap_or_default(),
+        own_session: pins.has_own(role),
+        slice,
+        ..Launch::default()
+    }
+}
+
+/// Responses that a unit verifies before it measures.
+fn verified(warmup: Warmup) -> u64 {
+    (TIME_TO_VERIFY.0 / warmup.response.0.max(1)).clamp(FEWEST_VERIFIED, MOST_VERIFIED)
+}
+
+/// Two ports of this machine that nothing uses.
+fn free_ports() -> Result<[u16; 2], Error> {
+    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let both = listen().and_then(|one| Ok([one, listen()?]));
+    let ports = both.and_then(|[one, other]| Ok([one.local_addr()?.port(), other.local_addr()?.port()]));
+    ports.map_err(|e| Error::NothingMeasured(format!("no free port on 127.0.0.1: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::PlannedCommand;
+
+    fn load() -> PlannedLoad {
+        let json = serde_json::json!({
+            "folder": "/", "port": 8080, "connections": 4, "threads": 1,
+            "requests": [{"method": "GET", "path": "/items"}],
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn command(name: &str) -> Subject {
+        let line = "sh -c 'listen {port}'".into();
+        Subject::Command(PlannedCommand { name: name.into(), line, ..PlannedCommand::default() })
+    }
+
+    fn address() -> Subject {
+        let json = serde_json::json!({"address": {
+            "name": "new", "url": "http://box2/own", "target": {"host": "box2", "path": "/own"},
+            "address": "10.0.0.2:80",
+        }});
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn cell(id: &str) -> PlannedCell {
+        PlannedCell { id: id.into(), ..PlannedCell::default() }
+    }
+
+    #[test]
+    fn in_this_machines_network_each_side_has_a_port_of_its_own_which_is_that_of_its_command() {
+        let load = PlannedLoad { place: Place::Local, ..load() };
+        let mut servers = Servers::new(&[command("a"), command("b")], &load, Learned::default());
+        servers.read_companions().unwrap();
+        servers.read_lines().unwrap();
+        servers.learned.servers[1].address = Some(([127, 0, 0, 1], 1).into());
+        let (server, pins) =
+            (servers.of_cell(&cell("b")).unwrap(), crate::pins::assign(&[0], &[Role::Server], 1));
+        let ports = [0, 1].map(|side| server.address(side).unwrap().port());
+        assert!(ports[0] != ports[1] && !ports.contains(&1), "{ports:?}");
+        for (side, port) in ports.into_iter().enumerate() {
+            let launch = server.launch(&pins, None, side).unwrap();
+            assert_eq!((launch.port, &*launch.process.unwrap().1[1]), (port, &*format!("listen {port}")));
+            assert_eq!(launch.user.unwrap().environment["PORT"], port.to_string());
+        }
+    }
+
+    #[test]
+    fn an_address_is_asked_by_its_host_and_path_and_nothing_is_started() {
+        let servers = Servers::new(&[command("old"), address()], &load(), Learned::default());
+        let (asked, pins) =
+            (servers.of_cell(&cell("new")).unwrap(), crate::pins::assign(&[0], &[Role::Server], 1));
+        let mut spec = Spec::new(Role::Client, "http", "rr");
+        asked.ask(&mut spec, 1);
+        assert_eq!((spec.path.as_deref(), spec.options.get("patience_ms")), (Some("/own"), None));
+        assert_eq!(spec.request.unwrap().host.as_deref(), Some("box2"));
+        assert!(asked.launch(&pins, None, 0).is_none() && !servers.are_started_here());
+        assert_eq!(asked.address(0).unwrap().to_string(), "10.0.0.2:80");
+    }
+
+    #[test]
+    fn one_server_alone_is_that_of_every_cell() {
+        let alone = Servers::new(&[address()], &load(), Learned::default());
+        assert_eq!(alone.of_cell(&cell("nginx/direct")).unwrap().subject().name(), "new");
+        let two = Servers::new(&[command("a"), command("b")], &load(), Learned::default());
+        assert!(two.of_cell(&cell("nginx/direct")).is_none());
+    }
+
+    #[test]
+    fn what_is_learned_is_beside_the_plan_and_a_cell_is_warmed_up_by_it() {
+        let warmup = Warmup { time: Nanos(1), is_steady: true, response: Nanos(10_000_000) };
+        let known = LearnedServer { address: None, warmup: Some(warmup) };
+        let expected = Expectation { status: Some(204), ..Expectation::default() };
+        let expectations = vec![expected];
+        let learned = Learned { servers: vec![known; 2], expectations, ..Learned::default() };
+        let servers = Servers::new(&[command("a"), command("b")], &load(), learned);
+        let warmed = servers.server(1).warmed(&cell("b"));
+        assert_eq!((warmed.verify.operations, warmed.warm_for), (Some(5), Some(SHORTEST_WARMUP)));
+        let mut spec = Spec::new(Role::Client, "http", "rr");
+        servers.server(1).ask(&mut spec, 1);
+        assert_eq!(spec.expect.and_then(|expect| expect.status), Some(204));
+        assert_eq!(servers.load, load());
+    }
+}
