@@ -6,6 +6,7 @@ pub use super::digits::{counted, plain};
 use super::digits::{MULTIPLE, decimals, fixed, in_parentheses, value_and_range};
 use super::model::{AgainstTruth, Comparison, DuetReport};
 use super::words::{accuracy_name, detectable};
+use linerate_analysis::judge::pairs::Finding;
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::difference::LatencyDifference;
 use linerate_analysis::stats::verdict::Verdict;
@@ -181,6 +182,44 @@ fn duet_text(duet: &DuetReport) -> String {
     };
     let through = duet.through.as_ref().map(|third| format!(", each beside {third}"));
     format!("{units}{}{}", through.unwrap_or_default(), cpu.unwrap_or_default())
+}
+
+/// `1.4 %`: a share with two significant digits, or fewer.
+pub(crate) fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as i32 } else { 0 };
+    let scale = 10_f64.powi(digits);
+    format!("{} %", (percent * scale).round() / scale)
+}
+
+/// `-4.1 % (-5.0 to -3.2)`: the change of a measure.
+pub(crate) fn signed(found: &Finding) -> String {
+    signed_percent(found.percent(), found.percent_ci95())
+}
+
+/// `+4.1 % (3.2 to 5.0)`, of numbers that are percentages.
+pub(crate) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {
+    let [number, end] = [signed_number(percent, ci95), signed_end(ci95)];
+    format!("{number} % ({end})")
+}
+
+fn signed_end(ci95: Option<[f64; 2]>) -> String {
+    match ci95 {
+        None => "too few units".to_owned(),
+        Some(ends) => ends.map(|end| signed_number(end, ci95)).join(" to "),
+    }
+}
+
+/// `+4.1`: a percentage with its sign; a rounded zero has none.
+pub(crate) fn signed_number(value: f64, ci95: Option<[f64; 2]>) -> String {
+    let text = percent_number(value, ci95);
+    if value > 0.0 && text.parse() != Ok(0.0) { format!("+{text}") } else { text }
+}
+
+/// `4.1`: a percentage with the decimals that its interval justifies.
+pub(crate) fn percent_number(value: f64, ci95: Option<[f64; 2]>) -> String {
+    let text = fixed(value, decimals(value, ci95.unwrap_or([value; 2])));
+    if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
 }
 
 /// `95 s`, `7.3 s`: seconds of wall time.

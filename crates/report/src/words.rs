@@ -3,6 +3,7 @@
 
 use super::model::{Disturbance, Oddity};
 use super::numbers::{Digits, Ends, count, plain};
+use linerate_analysis::judge::pairs::Measure;
 use linerate_analysis::judge::{Confirmation, FailedTrial, Flag, OutcomeWord, Quantity, TableUnit};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::bound::Bottleneck;
@@ -148,6 +149,38 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::CannotTell => "cannot tell",
         Verdict::Failed => "failed",
         Verdict::Missing => "missing",
+    }
+}
+
+/// A verdict with the difference that matters, such as `5 %`.
+pub(crate) fn verdict(verdict: Verdict, margin: &str) -> String {
+    match verdict {
+        Verdict::SmallDifference => format!("differs by less than {margin}"),
+        Verdict::WithinMargin => format!("within {margin}"),
+        Verdict::NotSlower => format!("not slower by {margin}"),
+        Verdict::CannotTell => "undecided".into(),
+        other => verdict_name(other).into(),
+    }
+}
+
+/// The verdict on one quantity of two subjects: CPU time is more or less, all else slower or faster.
+pub(crate) fn verdict_on(measure: Measure, found: Verdict, margin: &str) -> String {
+    match (measure, found) {
+        (Measure::Cpu, Verdict::Slower) => "more".into(),
+        (Measure::Cpu, Verdict::Faster) => "less".into(),
+        (_, Verdict::WithinMargin) => "no difference".into(),
+        (_, Verdict::SmallDifference) => format!("less than {margin}"),
+        (_, other) => verdict(other, margin),
+    }
+}
+
+/// The verdict on all cells of a gate.
+pub(crate) fn conclusion(conclusion: Verdict) -> &'static str {
+    match conclusion {
+        Verdict::Slower => "slowdown",
+        Verdict::CannotTell | Verdict::Failed => "undecided",
+        Verdict::Missing => "nothing measured",
+        _ => "no slowdown",
     }
 }
 

@@ -37,20 +37,21 @@ pub struct CompareFlags {
 
 /// Where servers run that linerate does not start.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Commands")]
+#[command(next_help_heading = "Servers")]
 pub struct PlaceFlags {
     /// Where the server at an address runs, by its name: its CPU time is read there, over ssh (repeatable;
     /// for each address or for none)
-    #[arg(long, value_name = "NAME=ssh:BOX", value_parser = server_place)]
+    #[arg(hide_short_help = true, long, value_name = "NAME=ssh:BOX", value_parser = server_place)]
     pub host: Vec<(String, Place)>,
 
     /// With --host: ssh options of machines [default: hosts.toml, if it exists]
-    #[arg(long, value_name = "FILE", requires = "host")]
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "host")]
     pub hosts: Option<PathBuf>,
 }
 
 /// Two builds of a system, or two revisions of a command.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Builds of a system, revisions of a command")]
 pub struct BuildFlags {
     /// The first build [default: default; with --checkout git=merge-base]
     #[arg(long, value_name = "ARM", value_parser = arm)]
@@ -61,15 +62,15 @@ pub struct BuildFlags {
     pub head: Option<String>,
 
     /// The system or variant with two builds [default: the relay of each cell, else the server]
-    #[arg(long, value_name = "NAME")]
+    #[arg(hide_short_help = true, long, value_name = "NAME")]
     pub system: Option<String>,
 
     /// Repository of the revisions of git= [default with --build: the current folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(hide_short_help = true, long, value_name = "DIR")]
     pub checkout: Option<PathBuf>,
 
     /// The built program, relative to the checkout
-    #[arg(long, value_name = "PATH", requires = "build")]
+    #[arg(hide_short_help = true, long, value_name = "PATH", requires = "build")]
     pub program: Option<String>,
 }
 
@@ -88,7 +89,11 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 /// first command is the baseline. Servers that run elsewhere are compared by their addresses. Two folders of
 /// stored runs are compared as far as they can be.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{ARMS}
+#[command(after_help = "Examples:
+  linerate compare './shop-v1' './shop-v2' --url /api/items
+  linerate compare http://10.0.0.1:8080/api http://10.0.0.2:8080/api
+  linerate compare proxy --only nginx/haproxy-tcp --head program=/opt/haproxy-3.2/haproxy")]
+#[command(after_long_help = format!("{ARMS}
 
 Examples:
   linerate compare './shop-v1' './shop-v2'
@@ -109,11 +114,14 @@ pub struct CompareArgs {
 
 /// Compare two builds and exit with the verdict, for CI and git bisect
 ///
-/// Exit status: 0 no slowdown, 1 a slowdown, 2 open (or bad usage), 3 nothing could be measured, 130
+/// Exit status: 0 no slowdown, 1 a slowdown, 2 bad usage, 3 nothing could be measured, 4 undecided, 130
 /// interrupted. A slowdown by rate or by CPU time per operation is confirmed by a second series of units
 /// before it is reported. A failed or missing cell is never a success.
 #[derive(Debug, Args)]
-#[command(after_help = format!("{ARMS}
+#[command(after_help = "Examples:
+  linerate gate './shop-v1' './shop-v2' --url /api/items
+  linerate gate --budget 2m                 with a linerate.toml (linerate init writes it)")]
+#[command(after_long_help = format!("{ARMS}
 
 Examples:
   linerate gate proxy --only 'nginx/haproxy-*' --base program=old/haproxy --head program=new/haproxy
@@ -129,11 +137,11 @@ pub struct GateArgs {
     #[command(flatten)]
     pub flags: CompareFlags,
 
-    /// Exit with 0 in place of 1, 2 and 3
+    /// Exit with 0 in place of 1, 3 and 4
     #[arg(long, conflicts_with = "bisect")]
     pub advisory: bool,
 
-    /// Exit statuses for `git bisect run`: 125 in place of 2 and 3, 128 for bad usage
+    /// Exit statuses for `git bisect run`: 125 in place of 3 and 4, 128 for bad usage
     #[arg(long)]
     pub bisect: bool,
 

@@ -10,7 +10,10 @@ use std::path::Path;
 #[derive(Debug, Clone, Args)]
 pub struct MessageArgs {
     /// Message of a call of gRPC: TEXT, @FILE, or base64:TEXT [default: without a byte]
-    #[arg(long, value_name = "BYTES", conflicts_with_all = ["body", "method", "requests"])]
+    #[arg(
+        hide_short_help = true,
+        long, value_name = "BYTES", conflicts_with_all = ["body", "method", "requests"]
+    )]
     pub message: Option<String>,
 }
 

@@ -26,11 +26,16 @@ pub struct RequestArgs {
     pub body: Option<String>,
 
     /// Basic authentication (RFC 7617)
-    #[arg(long, short = 'u', value_name = "NAME:PASSWORD", value_parser = credentials)]
+    #[arg(
+        hide_short_help = true, long, short = 'u', value_name = "NAME:PASSWORD", value_parser = credentials
+    )]
     pub user: Option<String>,
 
     /// Several requests, one JSON object a line: path, method, headers, body and weight of each
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "header", "body", "user"])]
+    #[arg(
+        hide_short_help = true,
+        long, value_name = "FILE", conflicts_with_all = ["method", "header", "body", "user"]
+    )]
     pub requests: Option<PathBuf>,
 }
 

@@ -26,7 +26,7 @@ pub struct Settings {
 
 /// Commands that start servers, and what is around them.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Commands")]
+#[command(next_help_heading = "Servers")]
 pub struct SubjectFlags {
     /// A command for each value, which replaces {NAME} in commands, setups and cleanups (repeatable)
     #[arg(long, short = 'L', num_args = 2, value_names = ["NAME", "VALUES"], allow_hyphen_values = true)]
@@ -37,19 +37,19 @@ pub struct SubjectFlags {
     pub with: Vec<String>,
 
     /// A server behind the commands, which are proxies: {upstream} in them is its address
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub upstream: Option<String>,
 
     /// Shell command before anything is measured: one for all commands, or one for each
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub setup: Vec<String>,
 
     /// Shell command at the end: one for all commands, or one for each
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub cleanup: Vec<String>,
 
     /// Shell command that builds a revision, run in a clone of it
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub build: Option<String>,
 
     /// Name of a command, in their order [default: its program, or the whole command]
@@ -57,12 +57,13 @@ pub struct SubjectFlags {
     pub name: Vec<String>,
 
     /// The port to measure, where a server listens on several; also {port} and PORT
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
 
     /// The commands run in the network of this machine, for servers that need the outside world. They listen
     /// on {port}, which is another one for each
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "host",
         value_parser = ["host"],
@@ -73,7 +74,7 @@ pub struct SubjectFlags {
 
 /// What is asked of each server, and by how many connections.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Commands")]
+#[command(next_help_heading = "Load")]
 pub struct LoadFlags {
     /// Request target [default: /]
     #[arg(long, value_name = "PATH", value_parser = request_target, conflicts_with = "requests")]
@@ -104,6 +105,7 @@ pub struct LoadFlags {
 
     /// The server speaks gRPC over HTTP/2: unary calls of this method, such as helloworld.Greeter/SayHello
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "METHOD", value_parser = rpc_method,
         conflicts_with_all = ["tcp", "udp", "ws", "url", "method", "body", "requests"]
@@ -115,6 +117,7 @@ pub struct LoadFlags {
 
     /// With --h2, --h3 or --grpc: requests under way on each connection [default: 10]
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u16).range(1..=1000),
@@ -123,7 +126,10 @@ pub struct LoadFlags {
     pub streams: Option<u16>,
 
     /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
-    #[arg(long, conflicts_with_all = ["https", "ws", "udp"], conflicts_with_all = OF_HTTP)]
+    #[arg(
+        hide_short_help = true,
+        long, conflicts_with_all = ["https", "ws", "udp"], conflicts_with_all = OF_HTTP
+    )]
     pub tcp: bool,
 
     /// Refused, with what to do instead
@@ -131,15 +137,18 @@ pub struct LoadFlags {
     pub stream: bool,
 
     /// In place of HTTP: the same over UDP
-    #[arg(long, conflicts_with_all = ["https", "ws", "upstream"], conflicts_with_all = OF_HTTP)]
+    #[arg(
+        hide_short_help = true,
+        long, conflicts_with_all = ["https", "ws", "upstream"], conflicts_with_all = OF_HTTP
+    )]
     pub udp: bool,
 
     /// In place of HTTP: the same over WebSocket, at the path --url
-    #[arg(long, conflicts_with = "https", conflicts_with_all = OF_HTTP)]
+    #[arg(hide_short_help = true, long, conflicts_with = "https", conflicts_with_all = OF_HTTP)]
     pub ws: bool,
 
     /// Bytes of an echo of --tcp, --udp or --ws [default: 64]
-    #[arg(long, value_name = "BYTES", value_parser = u64_in(1..))]
+    #[arg(hide_short_help = true, long, value_name = "BYTES", value_parser = u64_in(1..))]
     pub size: Option<u64>,
 
     /// Open loops of N operations per second, or of P% of the baseline's capacity: latencies are compared
@@ -149,18 +158,19 @@ pub struct LoadFlags {
 
 /// Which differences matter, and how long they are looked for.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Decision")]
 pub struct JudgeFlags {
     /// The relative difference that matters [default: 1%, of latencies 5%]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub margin: Option<f64>,
 
     /// The difference of latencies that matters, in microseconds, in place of a relative one
-    #[arg(long, value_name = "US", value_parser = microseconds)]
+    #[arg(hide_short_help = true, long, value_name = "US", value_parser = microseconds)]
     pub margin_us: Option<f64>,
 
     /// The highest percentile that has to be decided, p50 or p90; others count where they are certain
     /// [default: p50]
-    #[arg(long, value_name = "P", value_parser = percentile)]
+    #[arg(hide_short_help = true, long, value_name = "P", value_parser = percentile)]
     pub percentile: Option<DecidingPercentile>,
 
     /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or a gate 1m]

@@ -36,6 +36,7 @@ pub struct Selection {
 
 /// Which cells are measured, and in which order.
 #[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Cells of suites")]
 pub struct CellFlags {
     /// Fewer operations and rounds; not for published results
     #[arg(long)]
@@ -46,7 +47,7 @@ pub struct CellFlags {
     pub only: Vec<String>,
 
     /// Seed of the order of trials [default: random, recorded in run.json]
-    #[arg(long, value_name = "N")]
+    #[arg(hide_short_help = true, long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
@@ -63,7 +64,7 @@ pub struct RunFlags {
     pub resume: Option<PathBuf>,
 
     /// Install missing Debian packages of each suite before it runs; their services are disabled
-    #[arg(long)]
+    #[arg(hide_short_help = true, long, help_heading = OUTPUT)]
     pub install: bool,
 
     /// Show no progress

@@ -15,6 +15,8 @@ use std::process::ExitCode;
 const SKIP: u8 = 125;
 const ABORT: u8 = 128;
 const INTERRUPTED: u8 = 130;
+/// A verdict that is still undecided; 2 is bad usage alone.
+const UNDECIDED: u8 = 4;
 
 /// Compares two builds; the exit status is the verdict.
 pub fn gate(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> ExitCode {
@@ -54,7 +56,7 @@ fn judged(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> Result<
 fn status(conclusion: Verdict) -> u8 {
     match conclusion {
         Verdict::Slower => 1,
-        Verdict::CannotTell | Verdict::Failed => 2,
+        Verdict::CannotTell | Verdict::Failed => UNDECIDED,
         Verdict::Missing => 3,
         _ => 0,
     }
@@ -64,7 +66,7 @@ fn status(conclusion: Verdict) -> u8 {
 fn translated(args: &GateArgs, status: u8) -> u8 {
     match status {
         _ if args.advisory => 0,
-        2 | 3 if args.bisect => SKIP,
+        3 | UNDECIDED if args.bisect => SKIP,
         _ => status,
     }
 }

@@ -1,7 +1,7 @@
 //! The first measurements of a pair of commands: what was started to learn about them is warm, so that the
 //! trials alone and the unit that decides how both share the CPUs need no start of their own.
 
-use super::launch::{Launches, alone};
+use super::launch::{Launches, TimedWindow, alone};
 use super::windows::{Manner, Place, Unit};
 use super::{Context, Stages, measure};
 use crate::lab::pair::Pair;
@@ -63,7 +63,8 @@ impl RunningPair<'_> {
 
     fn trial(&self, lab: &mut dyn Lab, context: Context<'_>, side: usize) -> Result<Trial, LabError> {
         let cell = &self.suite.cells[self.cells[side]];
-        let window = alone(self.window(ALONE));
+        // In one network the sides have a port each.
+        let window = TimedWindow { second: side == 1, ..alone(self.window(ALONE)) };
         let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
         let at = stages.at;
         let measured = Launches::new(context, cell, Some(window))

@@ -160,11 +160,11 @@ fn more_cpu_time_at_the_same_rate_is_a_slowdown() {
 }
 
 #[test]
-fn what_noise_hides_is_status_2_and_125_for_git_bisect() {
+fn what_noise_hides_is_status_4_and_125_for_git_bisect() {
     let script = Script::new("noise").cell("fast/pipe@head", 0.201, 0.1);
     let folder = Folder::new("gate-noise");
     let out = gate(&script, &folder, &["--budget", "40s"]);
-    assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
+    assert_eq!(out.status, 4, "{}\n{}", out.stdout, out.stderr);
     assert!(
         out.stdout.starts_with("cannot tell whether pipe is slower with this change: 1 of 2"),
         "{}",
@@ -201,7 +201,7 @@ fn a_slowdown_that_a_second_series_does_not_confirm_is_open() {
     seconds.extend([0.2; 300]);
     let script = Script::new("unconfirmed").seconds("fast/pipe@head", &seconds, 0.2);
     let out = gate(&script, &Folder::new("gate-unconfirmed"), &["--budget", "30s"]);
-    assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
+    assert_eq!(out.status, 4, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("confirm the slowdown"), "{}", out.stdout);
     // With more time the margin decides.
     let out = gate(&script, &Folder::new("gate-resolved"), &["--budget", "3m"]);
@@ -213,7 +213,7 @@ fn a_slowdown_that_a_second_series_does_not_confirm_is_open() {
 fn a_build_that_fails_in_one_cell_is_never_green() {
     let script = Script::new("crash").fails("slow/pipe@head", "the pipe burst");
     let out = gate(&script, &Folder::new("gate-crash"), &[]);
-    assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
+    assert_eq!(out.status, 4, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("the pipe burst") && out.stdout.contains("failed"), "{}", out.stdout);
 }
 
@@ -298,7 +298,7 @@ fn an_interrupted_gate_has_no_verdict_and_goes_on() {
 #[test]
 fn a_budget_too_small_for_any_difference_is_announced_and_never_green() {
     let out = gate(&Script::new("short"), &Folder::new("gate-short"), &["--budget", "6s"]);
-    assert_eq!(out.status, 2, "{}\n{}", out.stdout, out.stderr);
+    assert_eq!(out.status, 4, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stderr.contains("in 9 of 10 runs; smaller ones need --budget 16s"), "{}", out.stderr);
 }
 

@@ -45,7 +45,7 @@ fn what_the_user_expects_is_all_that_is_compared() {
     let (one, longer) = (r#"python3 server.py '{"n":1}'"#, r#"python3 server.py '{"n":22}'"#);
     let out = compare(&folder, &[one, longer, "--expect", "status=200,json"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    assert!(out.stdout.contains("--expect status=200,json"), "{}", out.stdout);
+    assert!(folder.read("out/report.md").contains("--expect status=200,json"), "{}", out.stdout);
     for (expect, part) in [("length=9", "has another length"), ("status=404", "has another status")] {
         let _ = fs::remove_dir_all(folder.path().join("out"));
         let out = compare(&folder, &[one, longer, "--expect", expect]);
@@ -67,7 +67,7 @@ fn servers_that_echo_over_udp_are_compared_by_commands_and_by_addresses() {
     let out =
         compare(&folder, &["python3 echo.py", "python3 ./echo.py", "--udp", "--size", "100", "-c", "2"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    assert!(out.stdout.contains("--udp --size 100"), "{}", out.stdout);
+    assert!(folder.read("out/report.md").contains("--udp --size 100"), "{}", out.stdout);
     let start = |port: &str| {
         let mut server = Command::new("python3");
         server.arg("echo.py").env("PORT", port).current_dir(folder.path()).spawn().unwrap()
@@ -99,7 +99,13 @@ fn servers_in_the_network_of_the_host_have_a_port_each_and_reach_what_runs_there
     fs::write(folder.path().join("needs.py"), needs).unwrap();
     let out = compare(&folder, &["python3 needs.py", "python3 ./needs.py", "-c", "2", "--network", "host"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    assert!(out.stdout.contains("--network host"), "{}", out.stdout);
+    assert!(folder.read("out/report.md").contains("--network host"), "{}", out.stdout);
+    let cpu = crate::common::report(&folder.path().join("out")).comparison.unwrap().cells[0]
+        .findings
+        .cpu()
+        .unwrap()
+        .values;
+    assert!(cpu.unwrap().iter().all(|micros| *micros > 0.0), "each was measured alone: {cpu:?}");
     assert_eq!(host_state(), state, "the host has changed");
     let _ = fs::remove_dir_all(folder.path().join("out"));
     let fixed = "env PORT=18085 python3 server.py";
@@ -127,7 +133,7 @@ fn a_server_with_redis_beside_it_is_compared_and_the_printed_command_repeats_it(
         (run.command, run.comparison.unwrap(), run.learned)
     };
     let (printed, first, learned) = planned("out/run.json");
-    assert!(out.stdout.contains(&printed), "{}", out.stdout);
+    assert!(folder.read("out/report.md").contains(&printed), "{printed}");
     let program = printed.replacen("linerate", env!("CARGO_BIN_EXE_linerate"), 1);
     let mut again = Command::new("sh");
     let again = Output::run(again.args(["-c", &format!("{program} --out again")]).current_dir(folder.path()));

@@ -370,7 +370,7 @@ fn servers_that_echo_over_tcp_are_compared() {
     let out =
         compare(&folder, &["python3 echo.py", "python3 ./echo.py", "--tcp", "--size", "100", "-c", "2"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    assert!(out.stdout.contains("--tcp --size 100"), "{}", out.stdout);
+    assert!(folder.read("out/report.md").contains("--tcp --size 100"), "{}", out.stdout);
     let _ = fs::remove_dir_all(folder.path().join("out"));
     let other = compare(&folder, &["python3 echo.py", "python3 server.py hello", "--tcp", "-c", "2"]);
     assert_eq!(other.status, 3, "{}{}", other.stdout, other.stderr);

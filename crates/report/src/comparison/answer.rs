@@ -2,13 +2,14 @@
 
 use super::latency::margin;
 use super::latency::{load_words, overload};
-use super::made::{bound_words, plain_percent, signed_number};
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
-use crate::numbers::{Digits, Ends, counted, difference, percent, seconds};
+use crate::numbers::{
+    Digits, Ends, count, counted, difference, percent, percent_number, seconds, share, signed, signed_number,
+};
 use crate::words;
-use linerate_analysis::judge::pairs::{Finding, Measure};
+use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad};
 use linerate_analysis::stats::verdict::Verdict;
 
 /// From here on a ratio is told as a factor: "3.1 times as fast" is read faster than "210 % faster".
@@ -89,7 +90,7 @@ fn headline(cell: &ComparedCell, base: &NamedCommand, comparison: &ComparisonRep
 
 /// A difference by one measure.
 fn difference_words(cell: &ComparedCell, found: &Finding, name: &str, base: &str) -> String {
-    let percent = || plain_percent(found.percent().abs(), found.percent_ci95());
+    let percent = || percent_number(found.percent().abs(), found.percent_ci95());
     let at = || cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load_words(load, base)));
     let factor = Digits::OF_FACTORS.text(found.ratio.max(found.ratio.recip()), Ends::Unknown);
     match (found.measure, found.ratio) {
@@ -127,21 +128,20 @@ fn difference_words(cell: &ComparedCell, found: &Finding, name: &str, base: &str
 /// No difference that matters, and the slowdown that is excluded.
 fn equal_words(cell: &ComparedCell, base: &str) -> String {
     let name = &cell.id;
-    let excluded = excluded(cell).map_or_else(String::new, |(what, share)| {
-        format!("; {what} above {} is excluded", bound_words(share))
-    });
+    let excluded = excluded(cell)
+        .map_or_else(String::new, |(what, bound)| format!("; {what} above {} is excluded", share(bound)));
     format!("no difference between {name} and {base}{excluded}")
 }
 
 /// The interval contains no difference and one that matters.
 fn undecided_words(cell: &ComparedCell, main: &Finding, base: &str) -> String {
     let name = &cell.id;
-    match (&cell.detail, excluded(cell).filter(|(_, share)| *share <= EXCLUDED)) {
+    match (&cell.detail, excluded(cell).filter(|(_, bound)| *bound <= EXCLUDED)) {
         (Some(reason), _) => format!("undecided whether {name} differs from {base}: {reason}"),
-        (None, Some((what, share))) => {
+        (None, Some((what, bound))) => {
             format!(
                 "no difference found between {name} and {base}; {what} above {} is excluded",
-                bound_words(share)
+                share(bound)
             )
         }
         (None, None) if main.ci95.is_none() => {
@@ -150,11 +150,9 @@ fn undecided_words(cell: &ComparedCell, main: &Finding, base: &str) -> String {
                 pairs_of_runs(cell.units, true)
             )
         }
-        (None, None) => format!(
-            "undecided whether {name} differs from {base}: {} {}",
-            main.measure.name(),
-            super::made::signed(main)
-        ),
+        (None, None) => {
+            format!("undecided whether {name} differs from {base}: {} {}", main.measure.name(), signed(main))
+        }
     }
 }
 
@@ -171,7 +169,7 @@ fn excluded(cell: &ComparedCell) -> Option<(&'static str, f64)> {
         _ if by_rate.measure == Measure::Rate => ("a slowdown", by_rate),
         _ => ("a rise of p50", by_rate),
     };
-    of(found).map(|share| (what, share.max(0.0)))
+    of(found).map(|bound| (what, bound.max(0.0)))
 }
 
 /// `+8.7 %`, or `2.2x`.
@@ -198,19 +196,6 @@ fn interval_words(found: &Finding) -> String {
     }
 }
 
-/// The verdict on one quantity.
-fn verdict_words(measure: Measure, verdict: Verdict, margin: &str) -> String {
-    let is_cpu = measure == Measure::Cpu;
-    match verdict {
-        Verdict::Slower if is_cpu => "more".to_owned(),
-        Verdict::Faster if is_cpu => "less".to_owned(),
-        Verdict::SmallDifference => format!("less than {margin}"),
-        Verdict::WithinMargin => "no difference".to_owned(),
-        Verdict::CannotTell => "undecided".to_owned(),
-        other => words::verdict_name(other).to_owned(),
-    }
-}
-
 /// A row for each quantity of two subjects.
 fn quantities(
     cell: &ComparedCell,
@@ -220,8 +205,8 @@ fn quantities(
     let shown = |found: &&Finding| ![Measure::Mean, Measure::P999].contains(&found.measure);
     let row = |found: &Finding| {
         let [one, two] = value_words(cell, found);
-        let words = verdict_words(found.measure, found.verdict, &margin(cell, comparison));
-        vec![label(cell, found, &base.name), one, two, change_words(found), interval_words(found), words]
+        let words = words::verdict_on(found.measure, found.verdict, &margin(cell, comparison));
+        vec![label(cell, found), one, two, change_words(found), interval_words(found), words]
     };
     let found: Vec<&Finding> = cell.findings.0.iter().filter(shown).collect();
     let memory = cell.memory_mib.map(|values| {
@@ -267,7 +252,7 @@ fn ranking(
     )];
     for cell in cells {
         let Some(main) = cell.findings.main() else { continue };
-        let words = verdict_words(main.measure, cell.verdict, &margin(cell, comparison));
+        let words = words::verdict_on(main.measure, cell.verdict, &margin(cell, comparison));
         let row = vec![
             cell.id.clone(),
             value_words(cell, main)[1].clone(),
@@ -279,15 +264,15 @@ fn ranking(
         rows.push((main.performance(), row, Some(cell.verdict)));
     }
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let rate = label(first, main, &base.name);
-    let cpu = first.findings.cpu().map_or_else(String::new, |cpu| label(first, cpu, &base.name));
+    let rate = label(first, main);
+    let cpu = first.findings.cpu().map_or_else(String::new, |cpu| label(first, cpu));
     let headers = ["", rate.as_str(), "change", "95 %", cpu.as_str(), ""];
     let (rows, verdicts): (Vec<_>, Vec<_>) = rows.into_iter().map(|(_, row, verdict)| (row, verdict)).unzip();
     (TextTable::new("", headers).with_rows(rows.into_iter()), verdicts)
 }
 
 /// The name of a quantity, with its unit.
-fn label(cell: &ComparedCell, found: &Finding, base: &str) -> String {
+fn label(cell: &ComparedCell, found: &Finding) -> String {
     let unit = || cell.unit.map(|unit| words::unit(unit).replace("operations", "requests"));
     let is_bulk = cell.unit.is_some_and(|unit| unit.metric.is_bulk());
     match found.measure {
@@ -295,9 +280,18 @@ fn label(cell: &ComparedCell, found: &Finding, base: &str) -> String {
         Measure::Cpu if is_bulk => "CPU/MB".to_owned(),
         Measure::Cpu => "CPU/request".to_owned(),
         latency => {
-            let at = cell.load.as_ref().map(|load| load_words(load, base));
-            latency.name().to_owned() + &at.map_or_else(String::new, |load| format!(", {load}"))
+            let at = cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", short_load(load)));
+            latency.name().to_owned() + &at
         }
+    }
+}
+
+/// Such as `half load`, or `5,000/s`.
+fn short_load(load: &OfferedLoad) -> String {
+    match load.share {
+        Some(0.5) => "half load".to_owned(),
+        Some(part) => format!("{} load", share(part)),
+        None => format!("{}/s", count(load.per_second)),
     }
 }
 
@@ -323,12 +317,18 @@ fn facts(comparison: &ComparisonReport) -> String {
     let is_open = comparison.cells.iter().any(|cell| cell.verdict == Verdict::CannotTell);
     let smallest = comparison.smallest_detectable.filter(|_| is_open).map_or_else(String::new, |smallest| {
         let budget = seconds(comparison.budget_seconds);
-        format!("; {budget} can find a slowdown of about {}", bound_words(smallest))
+        format!("; {budget} can find a slowdown of about {}", share(smallest))
     });
-    format!("{}, {}{smallest}", pairs_of_runs(units, false), seconds(comparison.seconds))
+    let base = comparison.commands.first().map_or("", |one| one.name.as_str());
+    let load =
+        comparison.cells.iter().find_map(|cell| cell.load.as_ref()).filter(|load| load.share.is_some());
+    let load = load.map_or_else(String::new, |load| {
+        format!("; the load is {}, {}/s", load_words(load, base), count(load.per_second))
+    });
+    format!("{}, {}{load}{smallest}", pairs_of_runs(units, false), seconds(comparison.seconds))
 }
 
-/// What trials alone say otherwise, and what the servers wrote.
+/// What trials alone say otherwise, notes, and what the servers wrote.
 fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     let denied = comparison.cells.iter().filter_map(|cell| Some((cell, cell.denied_by?)));
     let denied = denied.map(|(cell, SoloRatio { ratio, ci95, n })| {
@@ -340,5 +340,7 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
             percent(main, Ends::Unknown)
         )
     });
-    denied.chain(comparison.written.iter().cloned()).collect()
+    let notes = comparison.notes.join("; ");
+    let notes = (!notes.is_empty()).then(|| format!("note: {notes}"));
+    denied.chain(notes).chain(comparison.written.iter().cloned()).collect()
 }

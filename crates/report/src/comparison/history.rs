@@ -1,10 +1,12 @@
 //! The history of a gate: a line for each run, and its table and plot in text. It never decides.
 
-use super::made::{conclusion_words, rough, short, signed, verdict, versions};
+use super::made::{short, versions};
 use super::model::{ComparisonReport, HistoryCell, HistoryEntry};
 use crate::formats::Style;
 use crate::model::Report;
+use crate::numbers::{share, signed};
 use crate::terminal::plain_table;
+use crate::words;
 use linerate_analysis::judge::pairs::{Finding, Measure};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -88,7 +90,7 @@ pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
                 cell.findings.main().map_or_else(String::new, signed),
                 cell.findings.main().map_or_else(String::new, |change| bar(change, widest)),
                 cell.findings.cpu().map_or_else(String::new, signed),
-                verdict(cell.verdict, &format!("{} %", rough(entry.margin))),
+                words::verdict(cell.verdict, &share(entry.margin)),
                 gate_words(entry),
             ]);
         }
@@ -99,7 +101,7 @@ pub fn history(entries: &[HistoryEntry], wanted: &str, style: Style) -> String {
 
 fn gate_words(entry: &HistoryEntry) -> String {
     let disturbed = if entry.disturbance.is_some() { ", disturbed" } else { "" };
-    format!("{}{disturbed}", conclusion_words(entry.conclusion))
+    format!("{}{disturbed}", words::conclusion(entry.conclusion))
 }
 
 fn widest(cell: &HistoryCell) -> Option<f64> {

@@ -1,9 +1,9 @@
 //! Latencies of open loops: what changed, and at which load.
 
-use super::made::{rough, signed, verdict};
 use super::model::{ComparedCell, ComparisonReport};
 use crate::layout::TextTable;
-use crate::numbers::{Digits, Ends, count, difference};
+use crate::numbers::{Digits, Ends, count, difference, share, signed};
+use crate::words;
 use linerate_analysis::judge::pairs::{Finding, OfferedLoad};
 use linerate_model::{DecidingPercentile, LatencyMargin};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub(super) fn overload(cell: &ComparedCell, comparison: &ComparisonReport) -> St
 pub(super) fn load_words(load: &OfferedLoad, base: &str) -> String {
     match load.share {
         Some(0.5) => format!("half of {base}'s capacity"),
-        Some(share) => format!("{} % of {base}'s capacity", rough(share)),
+        Some(share) => format!("{} of {base}'s capacity", self::share(share)),
         None => format!("{}/s", count(load.per_second)),
     }
 }
@@ -39,8 +39,8 @@ pub(super) fn load_words(load: &OfferedLoad, base: &str) -> String {
 /// The difference that matters in this cell: `1 %` or `5 us`.
 pub(super) fn margin(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
     match comparison.latency_margin {
-        _ if cell.load.is_none() => format!("{} %", rough(comparison.margin)),
-        LatencyMargin::Share(share) => format!("{} %", rough(share)),
+        _ if cell.load.is_none() => share(comparison.margin),
+        LatencyMargin::Share(margin) => share(margin),
         LatencyMargin::Microseconds(us) => format!("{us} us"),
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn margin(cell: &ComparedCell, comparison: &ComparisonReport) -> Stri
 pub(crate) fn margins(comparison: &ComparisonReport) -> String {
     let all: BTreeSet<String> = comparison.cells.iter().map(|cell| margin(cell, comparison)).collect();
     match all.is_empty() {
-        true => format!("{} %", rough(comparison.margin)),
+        true => share(comparison.margin),
         false => Vec::from_iter(all).join(" or "),
     }
 }
@@ -68,7 +68,7 @@ pub(crate) fn table(comparison: &ComparisonReport) -> Option<TextTable> {
                 head,
                 signed(latency),
                 latency.difference.as_ref().map(difference).unwrap_or_default(),
-                verdict(latency.verdict, &margin),
+                words::verdict(latency.verdict, &margin),
             ]
         };
         cell.findings.latencies().map(row).collect::<Vec<_>>()
@@ -84,7 +84,7 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
         let OfferedLoad { per_second, share, capacity, .. } = cell.load.as_ref()?;
         let of = share.zip(*capacity).map_or_else(String::new, |(share, capacity)| {
             let capacity = count(capacity.round() as u64);
-            format!(", {} % of the {capacity}/s that the baseline did in a closed loop", rough(share))
+            format!(", {} of the {capacity}/s that the baseline did in a closed loop", self::share(share))
         });
         let overload = overload(cell, comparison);
         Some(format!("{}: an open loop of {}/s{of}{overload}", cell.id, count(*per_second)))

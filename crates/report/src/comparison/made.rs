@@ -3,87 +3,14 @@
 use super::latency;
 use super::model::ComparisonReport;
 use crate::model::Report;
-use crate::numbers::{seconds, shows_bias};
+use crate::numbers::{seconds, share, shows_bias, signed_percent};
 use crate::words;
-use linerate_analysis::judge::pairs::Finding;
-use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::{ComparisonKind, PlannedArm, WrittenBySubject};
 
 /// The unit of base and head, if it is the same everywhere.
 fn unit(comparison: &ComparisonReport) -> Option<String> {
     let first = comparison.cells.first()?.unit?;
     comparison.cells.iter().all(|cell| cell.unit == Some(first)).then(|| words::unit(first))
-}
-
-/// `margin` with its unit.
-pub(super) fn verdict(verdict: Verdict, margin: &str) -> String {
-    match verdict {
-        Verdict::Slower => "slower".into(),
-        Verdict::Faster => "faster".into(),
-        Verdict::SmallDifference => format!("differs by less than {margin}"),
-        Verdict::WithinMargin => format!("within {margin}"),
-        Verdict::NotSlower => format!("not slower by {margin}"),
-        Verdict::CannotTell => "open".into(),
-        Verdict::Failed => "failed".into(),
-        Verdict::Missing => "missing".into(),
-    }
-}
-
-/// The verdict on all cells of a gate.
-pub fn conclusion_words(conclusion: Verdict) -> &'static str {
-    match conclusion {
-        Verdict::Slower => "slowdown",
-        Verdict::CannotTell | Verdict::Failed => "open",
-        Verdict::Missing => "nothing measured",
-        _ => "no slowdown",
-    }
-}
-
-/// `-4.1 % (-5.0 to -3.2)`.
-pub(crate) fn signed(found: &Finding) -> String {
-    signed_percent(found.percent(), found.percent_ci95())
-}
-
-pub(super) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {
-    let text = |value: f64| signed_number(value, ci95);
-    let percent = text(percent);
-    match ci95 {
-        None => format!("{percent} % (too few units)"),
-        Some([low, high]) => format!("{percent} % ({} to {})", text(low), text(high)),
-    }
-}
-
-/// A share as a percentage with two significant digits, or fewer: `1`, `0.25`, `14`.
-pub(crate) fn rough(share: f64) -> String {
-    let percent = share * 100.0;
-    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as i32 } else { 0 };
-    let scale = 10_f64.powi(digits);
-    format!("{}", (percent * scale).round() / scale)
-}
-
-/// With the decimals that the interval justifies; a rounded zero has no sign.
-pub(super) fn signed_number(value: f64, ci95: Option<[f64; 2]>) -> String {
-    let text = plain_percent(value, ci95);
-    if value > 0.0 && text.parse() != Ok(0.0) { format!("+{text}") } else { text }
-}
-
-/// A share as `1.4 %`.
-pub(super) fn bound_words(share: f64) -> String {
-    format!("{} %", rough(share))
-}
-
-/// With the decimals that the interval justifies.
-pub(super) fn plain_percent(value: f64, interval: Option<[f64; 2]>) -> String {
-    let width = interval.map_or(1.0, |[low, high]| high - low);
-    let decimals = if width >= 10.0 {
-        0
-    } else if width >= 0.3 {
-        1
-    } else {
-        2
-    };
-    let text = format!("{value:.decimals$}");
-    if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
 }
 
 /// How the numbers were made, as sentences; first the signs of the tables.
@@ -147,8 +74,8 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
     }));
     lines.extend(comparison.smallest_detectable.map(|smallest| {
         format!(
-            "with the spread of these units, the budget finds a slowdown of {} % in 9 of 10 runs",
-            rough(smallest)
+            "with the spread of these units, the budget finds a slowdown of {} in 9 of 10 runs",
+            share(smallest)
         )
     }));
     if comparison.kind == ComparisonKind::Gate {

@@ -1,10 +1,10 @@
 //! The verdict as a sentence, and what a budget can find.
 
 use super::latency::{margin, overload};
-use super::made::{plain_percent, rough, signed, verdict as verdict_words};
+
 use super::model::{ComparedCell, ComparisonReport};
-use crate::numbers::whole_seconds;
-use crate::numbers::{counted, seconds};
+use crate::numbers::{counted, percent_number, seconds, share, signed, whole_seconds};
+use crate::words;
 use linerate_analysis::judge::pairs::{Finding, Measure, detectable, fewest};
 use linerate_analysis::stats::early;
 use linerate_analysis::stats::verdict::Verdict;
@@ -55,7 +55,7 @@ fn changed(
         return format!("{names} is {by_rate} with this change");
     };
     let ci95 = change.percent_ci95();
-    let percent = plain_percent(change.percent().abs(), ci95);
+    let percent = percent_number(change.percent().abs(), ci95);
     let up_to = if changed.len() > 1 { "up to " } else { "" };
     let second = second(cell, change.measure);
     let what = match change.measure {
@@ -66,7 +66,7 @@ fn changed(
     let interval = ci95.map(|ends| {
         let [low, high] = ends.map(f64::abs);
         let (low, high) = (low.min(high), low.max(high));
-        format!("{} to {} %, ", plain_percent(low, ci95), plain_percent(high, ci95))
+        format!("{} to {} %, ", percent_number(low, ci95), percent_number(high, ci95))
     });
     let all = comparison.cells.len();
     let place = match (all, changed.len()) {
@@ -115,7 +115,7 @@ fn open(comparison: &ComparisonReport, names: &str) -> String {
     });
     let smallest = comparison.smallest_detectable.map(|smallest| {
         let budget = seconds(comparison.budget_seconds);
-        format!("; {budget} find a slowdown of {} %", rough(smallest))
+        format!("; {budget} find a slowdown of {}", share(smallest))
     });
     format!(
         "cannot tell whether {names} is slower with this change: {} of {} without a verdict{}{}",
@@ -141,7 +141,7 @@ fn rest(comparison: &ComparisonReport, except: Option<Verdict>) -> String {
     let count = |verdict: Verdict| {
         let mut words = BTreeMap::<String, u32>::new();
         for cell in comparison.cells.iter().filter(|cell| cell.verdict == verdict) {
-            *words.entry(verdict_words(verdict, &margin(cell, comparison))).or_default() += 1;
+            *words.entry(words::verdict(verdict, &margin(cell, comparison))).or_default() += 1;
         }
         let text = |(words, n): (String, u32)| {
             let words = if n > 1 { words.replacen("differs", "differ", 1) } else { words };
@@ -165,12 +165,12 @@ pub fn prospect(prospect: &Prospect) -> String {
     let cells = if *pairs == 1 { "1 cell".to_owned() } else { format!("each of {pairs} cells") };
     let by = match spread {
         None => "if a unit's spread is 1 %, as usual".to_owned(),
-        Some(spread) => format!("with a spread of {} % a unit so far", rough(*spread)),
+        Some(spread) => format!("with a spread of {} a unit so far", share(*spread)),
     };
     let are = format!("{} are about {units:.0} units of {cells}", whole_seconds(*budget));
     let spread = spread.unwrap_or(USUAL_SPREAD);
     if let Some(found) = detectable(spread, *units, *tests) {
-        return format!("{are}: {by}, they find a slowdown of {} % in 9 of 10 runs", rough(found));
+        return format!("{are}: {by}, they find a slowdown of {} in 9 of 10 runs", share(found));
     }
     let enough = |wanted: u32| {
         let missing = f64::from(wanted) - units;
@@ -179,8 +179,8 @@ pub fn prospect(prospect: &Prospect) -> String {
     };
     match early::detectable(spread, *units, *tests) {
         Some(found) => format!(
-            "{are}: {by}, they find a difference of {} % in 9 of 10 runs; smaller ones need --budget {}",
-            rough(found),
+            "{are}: {by}, they find a difference of {} in 9 of 10 runs; smaller ones need --budget {}",
+            share(found),
             enough(fewest(*tests))
         ),
         None => format!(

@@ -1,8 +1,7 @@
 //! Two stored runs as text.
 
-use super::made::signed_percent;
 use crate::formats::Style;
-use crate::numbers::plain;
+use crate::numbers::{plain, signed_percent};
 use crate::terminal::plain_table;
 use crate::words::verdict_name;
 use linerate_analysis::judge::pairs::stored::{INTERLEAVE, StoredCell, StoredComparison};

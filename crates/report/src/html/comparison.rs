@@ -1,9 +1,9 @@
 //! How a comparison was made, and the history of its cells, as a section of a page.
 
 use super::{HistoryMark, history as drawing, text_table};
-use crate::comparison::{
-    ComparisonReport, HistoryCell, HistoryEntry, conclusion_words, latencies, made, short, signed,
-};
+use crate::comparison::{ComparisonReport, HistoryCell, HistoryEntry, latencies, made, short};
+use crate::numbers::signed;
+use crate::words;
 use maud::{Markup, html};
 
 pub(super) fn section(comparison: &ComparisonReport) -> Markup {
@@ -57,7 +57,7 @@ fn history_row<'h>(history: &'h [HistoryEntry], id: &str) -> Markup {
                             ": " (main.measure.name()) " " (signed(main))
                         }
                         @if let Some(cpu) = cell.findings.cpu() { ", CPU " (signed(cpu)) }
-                        ", " (conclusion_words(entry.conclusion))
+                        ", " (words::conclusion(entry.conclusion))
                         @for change in changes(at) { "; " strong { (change) } }
                     }
                 } }
