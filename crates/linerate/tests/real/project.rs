@@ -73,9 +73,9 @@ fn a_gate_without_arguments_finds_what_the_branch_made_slower() {
     ];
     assert!(ways.iter().any(|words| first.contains(words)), "{first}");
     assert!(first.contains("working-tree"), "{first}");
-    let long = project.run(&["report", "out", "--long"], "").stdout;
+    let long = project.folder.read("out/report.md");
     assert!(long.contains("base: git=merge-base ("), "{long}");
-    let again = "again: linerate gate --budget 90s --seed 7 # linerate.toml: ";
+    let again = "\nlinerate gate --budget 90s --seed 7 # linerate.toml: ";
     assert!(long.contains(again), "{long}");
     let resumed = command(&["gate", "--resume", "out"]).current_dir(project.folder.path()).output().unwrap();
     assert_eq!(resumed.status.code(), Some(1), "{}", String::from_utf8_lossy(&resumed.stderr));
