@@ -70,6 +70,14 @@ pub struct RunFlags {
     /// Show no progress
     #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,
+
+    /// Write report.json to this file too; -: to standard output, in place of the text
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub json: Option<PathBuf>,
+
+    /// Write the report as Markdown to this file too
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub export_markdown: Option<PathBuf>,
 }
 
 /// Measure suites and print their tables

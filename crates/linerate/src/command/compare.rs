@@ -1,7 +1,7 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
 use super::load::paths_are_in;
-use super::{Terminal, history, print, report_note};
+use super::{Terminal, has_json_alone, history, print, publish, report_note, warn};
 use crate::cli::{CompareArgs, CompareFlags, GivenServers, LoadFlags, Project, rpc_method};
 use crate::error::Error;
 use crate::journal::{self, RUNS};
@@ -219,13 +219,16 @@ pub(super) fn measure(
     let folder = session.folder();
     let mut report = report::build(session.run(), session.trials(), session.duets());
     if let (Ok(End::Complete), Some(file), Some(comparison)) = (&end, history, &report.comparison) {
-        history::append(file, &report, comparison)?;
-        folder.map_or(Ok(()), |folder| history::keep(file, folder, comparison))?;
+        let kept = || folder.map_or(Ok(()), |folder| history::keep(file, folder, comparison));
+        warn(history::append(file, &report, comparison).and_then(|()| kept()));
     }
     if let Some(folder) = folder {
         report = history::with_history(report, folder);
-        journal::write_report(folder, report::files(&report))?;
     }
+    if end.is_ok() && report.comparison.is_some() && !has_json_alone(&flags.run) {
+        print(&report::TERMINAL.render(&report, terminal.style))?;
+    }
+    publish(&report, folder, &flags.run);
     let end = end?;
     if end == End::Interrupted && folder.is_none() {
         return Err(Error::Interrupted);
@@ -234,10 +237,9 @@ pub(super) fn measure(
         let folder = folder.unwrap_or(Path::new(RUNS)).display();
         Error::Input(format!("{folder}: this run compares no builds: `linerate run --resume {folder}`"))
     })?;
-    print(&report::TERMINAL.render(&report, terminal.style))?;
     folder.map(report_note).into_iter().for_each(|text| note(&text));
     if let Some(file) = &flags.comment {
-        journal::write(file, &comment(&report, comparison))?;
+        warn(journal::write(file, &comment(&report, comparison)));
     }
     if let (End::Interrupted, Some(folder)) = (end, folder) {
         note(&format!("interrupted; go on with: {}", again(folder, &report.run.command)));

@@ -37,7 +37,7 @@ pub use serve::serve;
 pub use site::site;
 pub use systems::systems;
 
-use crate::cli::{CompletionsArgs, LabAgentArgs, ManArgs, When};
+use crate::cli::{CompletionsArgs, LabAgentArgs, ManArgs, RunFlags, When};
 use crate::error::Error;
 use crate::journal;
 use crate::lab::agent::PathOf;
@@ -45,7 +45,8 @@ use crate::measurement::Stored;
 use crate::printable::printable;
 use crate::programs::elsewhere;
 use crate::progress::note;
-use crate::report::Style;
+use crate::report::model::Report;
+use crate::report::{Style, files, format};
 use crate::subject::ask::ask;
 use crate::system::Registry;
 use std::io::{IsTerminal, Write};
@@ -161,6 +162,32 @@ fn print(text: &str) -> Result<ExitCode, Error> {
             Err(Error::file(Path::new("standard output"))(e))
         }
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// True if standard output is for JSON alone.
+fn has_json_alone(flags: &RunFlags) -> bool {
+    flags.json.as_deref() == Some(Path::new("-"))
+}
+
+/// Writes a report into the folder of its run, and where the user asked for it. What cannot be written is a
+/// warning: the answer was printed.
+fn publish(report: &Report, folder: Option<&Path>, flags: &RunFlags) {
+    if let Some(folder) = folder {
+        warn(journal::write_report(folder, files(report)));
+    }
+    let files = [("json", &flags.json), ("md", &flags.export_markdown)];
+    for (name, file) in files.into_iter().filter_map(|(name, file)| Some((name, file.as_ref()?))) {
+        let format = format(name).expect("it is one of the formats");
+        let text = format.render(report, Style::default());
+        let is_stdout = file == Path::new("-");
+        warn(if is_stdout { print(&text).map(drop) } else { journal::write(file, &text) });
+    }
+}
+
+fn warn(written: Result<(), Error>) {
+    if let Err(error) = written {
+        note(&format!("warning: {error}"));
     }
 }
 

@@ -1,9 +1,8 @@
 //! `linerate run`.
 
-use super::{Terminal, overview, print, report_note};
+use super::{Terminal, has_json_alone, overview, print, publish, report_note};
 use crate::cli::RunArgs;
 use crate::error::Error;
-use crate::journal;
 use crate::measurement::Outcome;
 use crate::progress::note;
 use crate::report;
@@ -22,16 +21,15 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let mut session = Session::open(&Request::from(args), script)?;
     let mut printed = Ok(ExitCode::SUCCESS);
     let end = session.measure(&mut |event| {
-        if let Event::Suite(suite) = event {
+        let is_shown = !has_json_alone(&args.run);
+        if let (Event::Suite(suite), true) = (event, is_shown) {
             printed =
                 print(&report::TERMINAL.render(&report::from_stored(&suite), terminal.style(args.long)));
         }
     });
-    if let Some(folder) = session.folder() {
-        let report = report::build(session.run(), session.trials(), session.duets());
-        journal::write_report(folder, report::files(&report))?;
-        note(&report_note(folder));
-    }
+    let report = report::build(session.run(), session.trials(), session.duets());
+    publish(&report, session.folder(), &args.run);
+    session.folder().map(report_note).into_iter().for_each(|text| note(&text));
     printed?;
     match (end?, session.folder()) {
         (End::Interrupted, None) => Err(Error::Interrupted),

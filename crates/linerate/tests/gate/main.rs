@@ -340,3 +340,30 @@ fn two_stored_runs_are_compared_as_far_as_they_can_be() {
         assert!(out.stdout.contains(part), "{part}: {}", out.stdout);
     }
 }
+
+#[test]
+fn json_is_printed_in_place_of_the_text_and_the_report_goes_where_the_user_asks_for_it() {
+    let (folder, files) = (Folder::new("gate-exports"), Folder::new("gate-exports-files"));
+    std::fs::create_dir_all(files.path()).unwrap();
+    let markdown = files.path().join("gate.md");
+    let more = ["--json", "-", "--export-markdown", markdown.to_str().unwrap()];
+    let out = gate(&Script::new("exports"), &folder, &more);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    let json: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(json["comparison"]["conclusion"], "within the margin");
+    assert_eq!(files.read("gate.md"), folder.read("report.md"));
+    assert!(
+        !folder.read("run.json").contains("--json"),
+        "output is no part of the command that repeats a run"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_a_warning_below_the_verdict() {
+    let folder = Folder::new("gate-unwritable");
+    let script = Script::new("unwritable").cell("fast/pipe@head", 0.208, 0.003);
+    let out = gate(&script, &folder, &["--comment", "/nowhere/comment.md", "--history", "/nowhere/history"]);
+    assert_eq!(out.status, 1, "{}\n{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("with this change"), "{}", out.stdout);
+    assert_eq!(out.stderr.matches("warning: /nowhere/").count(), 2, "{}", out.stderr);
+}
