@@ -299,7 +299,7 @@ fn an_interrupted_gate_has_no_verdict_and_goes_on() {
 fn a_budget_too_small_for_any_difference_is_announced_and_never_green() {
     let out = gate(&Script::new("short"), &Folder::new("gate-short"), &["--budget", "6s"]);
     assert_eq!(out.status, 4, "{}\n{}", out.stdout, out.stderr);
-    assert!(out.stderr.contains("in 9 of 10 runs; smaller ones need --budget 16s"), "{}", out.stderr);
+    assert!(out.stderr.contains("; smaller ones need --budget 16s"), "{}", out.stderr);
 }
 
 #[test]

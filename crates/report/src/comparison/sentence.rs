@@ -162,15 +162,11 @@ const USUAL_SPREAD: f64 = 0.01;
 /// fail.
 pub fn prospect(prospect: &Prospect) -> String {
     let Prospect { units, pairs, tests, budget, unit, spread } = prospect;
-    let cells = if *pairs == 1 { "1 cell".to_owned() } else { format!("each of {pairs} cells") };
-    let by = match spread {
-        None => "if a unit's spread is 1 %, as usual".to_owned(),
-        Some(spread) => format!("with a spread of {} a unit so far", share(*spread)),
-    };
-    let are = format!("{} are about {units:.0} units of {cells}", whole_seconds(*budget));
+    let time = whole_seconds(*budget);
+    let each = if *pairs == 1 { String::new() } else { format!(" in each of {pairs} cells") };
     let spread = spread.unwrap_or(USUAL_SPREAD);
     if let Some(found) = detectable(spread, *units, *tests) {
-        return format!("{are}: {by}, they find a slowdown of {} in 9 of 10 runs", share(found));
+        return format!("{time} can find a slowdown of about {}{each}", share(found));
     }
     let enough = |wanted: u32| {
         let missing = f64::from(wanted) - units;
@@ -179,15 +175,11 @@ pub fn prospect(prospect: &Prospect) -> String {
     };
     match early::detectable(spread, *units, *tests) {
         Some(found) => format!(
-            "{are}: {by}, they find a difference of {} in 9 of 10 runs; smaller ones need --budget {}",
+            "{time} can find a difference of about {}{each}; smaller ones need --budget {}",
             share(found),
             enough(fewest(*tests))
         ),
-        None => format!(
-            "{are} at the pace so far, and fewer than {} show no difference: --budget {}",
-            early::FEWEST_UNITS,
-            enough(early::FEWEST_UNITS)
-        ),
+        None => format!("{time} is too short for any difference: --budget {}", enough(early::FEWEST_UNITS)),
     }
 }
 
@@ -215,7 +207,7 @@ mod tests {
             assert!(units >= f64::from(wanted), "{text}: {units}");
             assert!(enough < 25.0, "{text}");
         }
-        assert!(prospect(&budget(7.0, 1.0)).contains("they find a difference of"));
-        assert!(prospect(&budget(30.0, 1.0)).contains("they find a slowdown of"));
+        assert!(prospect(&budget(7.0, 1.0)).contains("can find a difference of"));
+        assert!(prospect(&budget(30.0, 1.0)).contains("can find a slowdown of"));
     }
 }
