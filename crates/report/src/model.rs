@@ -19,7 +19,7 @@ pub use linerate_analysis::stats::usage::UsageReport;
 use linerate_contract::{Errors, Role};
 use linerate_model::Better;
 use linerate_model::axes::Axes;
-use linerate_model::{BUILD_AXIS, Host, PlannedHost, PlannedSystem};
+use linerate_model::{Host, PlannedHost, PlannedSystem};
 pub use published::*;
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -124,6 +124,10 @@ pub struct TableReport {
     pub column_values: Vec<String>,
     /// The relative difference that matters: smaller ones can be `within the margin`.
     pub margin: f64,
+    /// Its rows were looked at while they were measured, and the verdict on all of them is above the tables:
+    /// it has no tiers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_sequential: bool,
     /// Set where the true values are known: the relative difference from the truth that a right value may
     /// have. The cells of such a table have no baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -205,14 +209,6 @@ impl TableReport {
     /// Whether the baseline in duet with itself differs from itself.
     pub fn control_fails(&self) -> bool {
         self.aa.as_ref().is_some_and(|aa| aa.fails_as_control(self.margin))
-    }
-
-    /// Whether it compares builds or commands: it was looked at while it was measured, and the verdict on all
-    /// its cells is above the tables.
-    pub fn is_of_builds(&self) -> bool {
-        let was_looked_at = |found: &Comparison| found.p.is_none();
-        self.columns == BUILD_AXIS
-            || self.cells.iter().filter_map(|cell| cell.vs_baseline.as_ref()).any(was_looked_at)
     }
 
     /// The table with a part of its cells.

@@ -22,7 +22,8 @@ pub(super) fn suite(
     let document = document.and_then(|document| {
         Repeated { published: document, summary: &summary, comparisons }.report(published)
     });
-    let tables: Vec<TableReport> = summary.tables.into_iter().map(table).collect();
+    let tables: Vec<TableReport> =
+        summary.tables.into_iter().map(|found| table(found, judgement.is_some())).collect();
     let metric = planned.tables.first().map_or(Metric::Seconds, |t| t.metric);
     let first_baseline =
         || tables.iter().flat_map(|t| &t.cells).find_map(|c| Some(c.vs_baseline.as_ref()?.with.clone()));

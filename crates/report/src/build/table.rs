@@ -4,7 +4,8 @@ use crate::model::{BestOfResult, CpuCost, RowCpu, TableCell, TableReport, TableU
 use linerate_analysis::judge::{AgainstBest, Comparison, Entry, Quantity, TableSummary};
 use linerate_analysis::stats::cost::Per;
 
-pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
+/// `is_sequential`: its rows were looked at while they were measured.
+pub(super) fn table(summary: TableSummary<'_>, is_sequential: bool) -> TableReport {
     let TableSummary { planned, operations, entries, aa, margin, best_of } = summary;
     let several = !planned.also.is_empty();
     let cell = |entry: Entry| TableCell {
@@ -39,6 +40,7 @@ pub(super) fn table(summary: TableSummary<'_>) -> TableReport {
         row_values: planned.row_values.clone(),
         column_values: planned.column_values.clone(),
         margin,
+        is_sequential,
         truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
         cells: entries.into_iter().map(cell).collect(),
         smallest_bias: aa.as_ref().and_then(Comparison::smallest_bias),

@@ -108,7 +108,7 @@ fn body(columns: &Columns<'_>, number: usize, group: &Group<'_>, is_one_of_many:
             @if is_one_of_many {
                 tr.group { th scope="rowgroup" colspan=(columns.number()) { div {
                     @if !group.label.is_empty() { span.where { (group.label) ": " } }
-                    @if !columns.table.is_of_builds() {
+                    @if !columns.table.is_sequential {
                         span.why {
                             (sentence(&answer.lead)) @for more in &answer.rest { " " (sentence(more)) }
                         }

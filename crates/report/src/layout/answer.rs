@@ -37,7 +37,7 @@ const NAMES: usize = 4;
 
 /// The answers of a table, a group each. A comparison of builds has its verdict above all tables.
 pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnswer> {
-    if table.is_of_builds() {
+    if table.is_sequential {
         return Vec::new();
     }
     groups(suite, table).iter().map(|group| answer(table, group)).collect()

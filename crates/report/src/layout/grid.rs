@@ -311,7 +311,7 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     };
     // Verdicts may be by the units of duets, of which there are more.
     let units = table.cells.iter().filter_map(|cell| cell.vs_baseline.as_ref()).map(|found| found.n).max();
-    let has_few = units.or(usual).is_none_or(|n| n < FEWEST_ROUNDS) && !table.is_of_builds();
+    let has_few = units.or(usual).is_none_or(|n| n < FEWEST_ROUNDS) && !table.is_sequential;
     format!("{how}{share}{}", if has_few { "; too few for a verdict" } else { "" })
 }
 

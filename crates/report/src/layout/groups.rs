@@ -115,7 +115,7 @@ impl Alternative<'_> {
 /// The groups of all tables in their order, but those with a comparison first, and those without a number
 /// last: the order of the first screen. Comparisons of builds have their own words.
 pub(crate) fn groups_by_what_is_known(suite: &SuiteReport) -> Vec<(&TableReport, Group<'_>)> {
-    let tables = suite.tables.iter().filter(|table| !table.is_of_builds());
+    let tables = suite.tables.iter().filter(|table| !table.is_sequential);
     let of_table = |table| groups(suite, table).into_iter().map(move |group| (table, group));
     let mut all: Vec<(&TableReport, Group<'_>)> = tables.flat_map(of_table).collect();
     all.sort_by_key(|(_, group)| (!group.is_compared(), !group.is_measured()));

@@ -8,7 +8,7 @@ use linerate_analysis::judge::{self, Contender};
 /// choice, and what loses data has no place. Intervals need six units, and duets a baseline that equals
 /// itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
-    if table.is_of_builds() {
+    if table.is_sequential {
         return;
     }
     let withdrawn = table.control_fails();

@@ -55,7 +55,7 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
     let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
     let mut text = wrapped(&caption(table, usual), width(style));
     for (group, rows) in groups.iter().zip(&rows) {
-        if !table.is_of_builds() {
+        if !table.is_sequential {
             text.push_str(&answer_text(&layout::answer(table, group), style));
         }
         text.push_str(&line(&head, &widths, Style { colour: false, ..style }));
