@@ -26,6 +26,7 @@ mod spinning;
 mod stage;
 mod tcp;
 mod tls;
+mod trust;
 mod udp;
 
 /// The program under test.
