@@ -139,6 +139,21 @@ pub struct Adherence {
     pub delay: Counts,
 }
 
+/// Handshakes of TLS, before and within the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandshakeCounts {
+    pub full: u64,
+    /// Those that resumed a session, which are cheaper for both ends.
+    pub resumed: u64,
+}
+
+impl AddAssign for HandshakeCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.full += other.full;
+        self.resumed += other.resumed;
+    }
+}
+
 /// Streams of HTTP/2, with what the server has ended by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamCounts {
@@ -236,6 +251,9 @@ pub struct Done {
     /// library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
+    /// TLS over TCP: full and resumed handshakes, where they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshakes: Option<HandshakeCounts>,
     /// Why the first handshake that failed has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_failure: Option<TlsFailure>,

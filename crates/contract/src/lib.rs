@@ -45,7 +45,9 @@ pub mod window;
 pub use alternation::Alternation;
 pub use content::{crc32, page};
 pub use errors::{Cause, Causes, ErrorKind, Errors, TlsFailure};
-pub use event::{Adherence, Datagrams, Describe, Done, Event, Sample, StreamCounts, TcpEnds, TcpInfo};
+pub use event::{
+    Adherence, Datagrams, Describe, Done, Event, HandshakeCounts, Sample, StreamCounts, TcpEnds, TcpInfo,
+};
 pub use histogram::{Counts, Recorder};
 pub use nearest::nearest;
 pub use options::{Choice, Direction, Ends, Runtime, Shape};

@@ -9,7 +9,8 @@ mod turns;
 use crate::layer::Layer;
 use crate::refusal::Refusal;
 use linerate_contract::{
-    Alternation, Causes, ErrorKind, Errors, Nanos, Recorder, Spec, StreamCounts, TcpInfo, TlsFailure,
+    Alternation, Causes, ErrorKind, Errors, HandshakeCounts, Nanos, Recorder, Spec, StreamCounts, TcpInfo,
+    TlsFailure,
 };
 use paced::PacedCounters;
 use std::collections::BTreeMap;
@@ -68,6 +69,7 @@ pub struct Meter {
     /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
     tls_failure: Option<TlsFailure>,
+    handshakes: Option<HandshakeCounts>,
     causes: Causes,
     /// What no server should send, and was accepted.
     accepted: BTreeMap<String, u64>,
@@ -269,6 +271,7 @@ impl Meter {
         (self.tls, self.statuses) = (layer.security(), layer.statuses());
         self.streams = layer.streams();
         self.tls_failure = layer.tls_failure();
+        self.handshakes = layer.handshakes();
         (self.causes, self.accepted) = (layer.causes(), layer.accepted());
     }
 

@@ -9,7 +9,7 @@ use super::load_json::{LoadJson, OperationsJson, RunJson};
 use super::load_series;
 use super::numbers::{count, counted, plain};
 use linerate_contract::{
-    Adherence, Arrival, Counts, Done, Errors, Nanos, Sample, Spec, StreamCounts, TlsFailure,
+    Adherence, Arrival, Counts, Done, Errors, HandshakeCounts, Nanos, Sample, Spec, StreamCounts, TlsFailure,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -140,6 +140,9 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     }
     if let Some(tls) = &done.tls {
         row(&mut out, "TLS", tls);
+    }
+    if let Some(HandshakeCounts { full, resumed }) = done.handshakes {
+        row(&mut out, "handshakes", &format!("{} full, {} resumed", count(full), count(resumed)));
     }
     if let Some(cpu) = result.cpu_us_per_request() {
         let polling = |us| format!(", and {} us of polling in place of a sleep", plain(us));

@@ -14,7 +14,7 @@ pub mod udp;
 pub mod wire;
 
 use crate::Refusal;
-use linerate_contract::{Causes, ErrorKind, Nanos, Spec, StreamCounts, TcpInfo, TlsFailure};
+use linerate_contract::{Causes, ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, TcpInfo, TlsFailure};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::vec::Drain;
@@ -170,6 +170,11 @@ pub trait Layer: Clone + Send + Sized + 'static {
 
     /// TLS version, cipher suite and library, once a TLS connection was established.
     fn security(&self) -> Option<String> {
+        None
+    }
+
+    /// Handshakes of TLS, where they are counted.
+    fn handshakes(&self) -> Option<HandshakeCounts> {
         None
     }
 

@@ -26,6 +26,9 @@ impl Meter {
         if let Some(streams) = &other.streams {
             self.streams.get_or_insert_default().merge(streams);
         }
+        if let Some(handshakes) = other.handshakes {
+            *self.handshakes.get_or_insert_default() += handshakes;
+        }
         self.tls = self.tls.take().or_else(|| other.tls.clone());
         self.tls_failure = self.tls_failure.take().or_else(|| other.tls_failure.clone());
         if let (Some(paced), Some(other)) = (&mut self.paced, &other.paced) {
@@ -58,6 +61,7 @@ impl Meter {
             statuses: self.statuses.clone(),
             streams: self.streams.clone(),
             tls: self.tls.clone(),
+            handshakes: self.handshakes,
             tls_failure: self.tls_failure.clone(),
             tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
             ..Done::default()

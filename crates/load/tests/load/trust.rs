@@ -92,3 +92,17 @@ fn a_server_that_signs_its_own_certificate_is_its_authority() {
         }
     }
 }
+
+#[test]
+fn full_and_resumed_handshakes_are_counted() {
+    let (certified, trusted) = good_certificates();
+    let address = echoing(server_config(&certified));
+    for (workload, all) in [("crr", 10), ("rr", 1)] {
+        let spec =
+            Spec { layer: "https".into(), tls: Some(trusted.clone()), ..client(workload, address, 0, 10) };
+        let done = Engine::start(&Spec { connections: 1, ..spec }).done();
+        let counts = done.handshakes.unwrap();
+        assert_eq!((done.operations, counts.full + counts.resumed), (10, all), "{workload}: {counts:?}");
+        assert_eq!(counts.resumed > 0, workload == "crr", "{counts:?}");
+    }
+}

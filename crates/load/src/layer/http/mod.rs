@@ -17,7 +17,7 @@ use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply, Wrong};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, disconnect};
 use answers::Answers;
-use linerate_contract::{Causes, ErrorKind, Spec, TlsFailure};
+use linerate_contract::{Causes, ErrorKind, HandshakeCounts, Spec, TlsFailure};
 use linerate_proto::http::response::{LastHead, Odd, Parser};
 use mix::{Kind, Mix};
 use std::collections::{BTreeMap, VecDeque};
@@ -41,6 +41,7 @@ pub struct Http<C, const SEVERAL: bool = false> {
     connector: C,
     security: Option<String>,
     tls_failure: Option<TlsFailure>,
+    handshakes: Option<HandshakeCounts>,
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     depth: u16,
@@ -107,6 +108,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             connector,
             security: None,
             tls_failure: None,
+            handshakes: None,
             requests: requests.repeat(depth.into()).into(),
             depth,
             buffer: vec![0; BUFFER].into(),
@@ -155,8 +157,12 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let flow = wire.establish(&connection.socket).inspect_err(|_| {
             self.tls_failure = self.tls_failure.take().or_else(|| wire.tls_failure());
         })?;
-        if flow == Flow::Done && self.security.is_none() {
-            self.security = connection.wire.security();
+        if flow == Flow::Done
+            && let Some(resumed) = connection.wire.take_handshake()
+        {
+            let counts = self.handshakes.get_or_insert_default();
+            *(if resumed { &mut counts.resumed } else { &mut counts.full }) += 1;
+            self.security = self.security.take().or_else(|| connection.wire.security());
         }
         Ok(flow)
     }
@@ -254,6 +260,10 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
 
     fn security(&self) -> Option<String> {
         self.security.clone()
+    }
+
+    fn handshakes(&self) -> Option<HandshakeCounts> {
+        self.handshakes
     }
 
     fn tls_failure(&self) -> Option<TlsFailure> {

@@ -14,7 +14,7 @@ use linerate_contract::{ErrorKind, Spec, Tls, TlsFailure};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Wires for AnyTlsConnector {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
         let tunnel = self.tunnel.clone().map(|request| Box::new(TunnelMouth::new(request)));
-        Ok(AnyTlsWire { tls, tunnel, connected: false, cut: false, failure: None })
+        Ok(AnyTlsWire { tls, tunnel, connected: false, is_counted: false, cut: false, failure: None })
     }
 }
 
@@ -57,6 +57,8 @@ pub struct AnyTlsWire {
     tls: Box<ClientConnection>,
     tunnel: Option<Box<TunnelMouth>>,
     connected: bool,
+    /// Its handshake was asked for.
+    is_counted: bool,
     /// The peer has ended the connection without close_notify.
     cut: bool,
     failure: Option<Box<TlsFailure>>,
@@ -136,6 +138,12 @@ impl Wire for AnyTlsWire {
 
     fn is_cut(&self) -> bool {
         self.cut
+    }
+
+    #[inline]
+    fn take_handshake(&mut self) -> Option<bool> {
+        let was_counted = std::mem::replace(&mut self.is_counted, true);
+        (!was_counted).then(|| self.tls.handshake_kind() == Some(HandshakeKind::Resumed))
     }
 
     #[cold]
