@@ -111,7 +111,7 @@ impl Causes {
 
     /// Those of kinds that were counted.
     #[must_use]
-    pub fn of(&self, errors: &Errors) -> Self {
+    pub fn counted_in(&self, errors: &Errors) -> Self {
         let counted = self.0.iter().filter(|(kind, _)| errors.0.contains_key(kind));
         Self(counted.map(|(kind, cause)| (*kind, cause.clone())).collect())
     }
@@ -164,7 +164,7 @@ mod tests {
         causes.note(ErrorKind::Reset, || Cause::new("reset"));
         let mut errors = Errors::default();
         errors.add(ErrorKind::Malformed, 2);
-        let json = serde_json::to_value(causes.of(&errors)).unwrap();
+        let json = serde_json::to_value(causes.counted_in(&errors)).unwrap();
         let bytes = r"SSH-2.0\r\n\xff";
         assert_eq!(json, serde_json::json!({"malformed": {"text": "not HTTP", "bytes": bytes}}));
         assert_eq!(Cause::showing("long", &[b'x'; 1000]).bytes.len(), Cause::MOST_BYTES);

@@ -203,8 +203,8 @@ pub struct Done {
     /// `cpu_ns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u64,
-    /// Connections that the peer closed without a word while it owed nothing. A request that met the close was
-    /// sent again on another connection, and has not failed.
+    /// Connections that the peer closed without a word while it owed nothing. A request that met the close
+    /// was sent again on another connection, and has not failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub closed_idle: u64,
     /// The longest time within the window, in turns within the part that counts, in which no operation ended,

@@ -1,5 +1,5 @@
-//! Why the operations of a load failed: the first cause of each kind, in words, with the peer's bytes and the next
-//! step.
+//! Why the operations of a load failed: the first cause of each kind, in words, with the peer's bytes and the
+//! next step.
 
 use super::load::tls_failure;
 use linerate_contract::{Done, ErrorKind, Spec};

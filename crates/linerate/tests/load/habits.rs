@@ -1,4 +1,5 @@
-//! `linerate load` of servers with habits: what is no failure is none, and a failure has a cause and a next step.
+//! `linerate load` of servers with habits: what is no failure is none, and a failure has a cause and a next
+//! step.
 
 use crate::{engine_is_built, linerate};
 use std::io::{Read, Write};

@@ -109,8 +109,8 @@ impl<L: Layer> Context<L> {
         }
     }
 
-    /// The connection of the operation under way is established now: where that is part of the operation, its
-    /// time is counted, and the operation begins only then (closed loop). One that is sent again began before.
+    /// The connection of the operation under way is established now. Its time is counted, and in a closed
+    /// loop the operation `begins` only then. One that is sent again began before.
     #[inline]
     pub fn connected(&mut self, slot: &mut Slot<L::Connection>, now: Nanos, begins: bool) {
         if std::mem::take(&mut slot.again) {
@@ -270,8 +270,8 @@ impl<L: Layer> Context<L> {
     /// The operation failed: its connection is closed, and the next step opens another. Pipelined operations
     /// behind it fail as well, unless the answer was wrong and not the connection.
     ///
-    /// An operation that met the end of a connection on which others were answered before has not failed: it is
-    /// sent again on another one, as other clients do (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
+    /// An operation that met the end of a connection on which others were answered before has not failed: it
+    /// is sent again on another one, as other clients do (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
     #[cold]
     pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         let may_be_again = !slot.is_new && matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply);

@@ -125,9 +125,9 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// The kind of failure that this operation counts as.
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind>;
 
-    /// Whether the peer has answered a request that is not sent in full; [`Self::receive`] then has the answer,
-    /// and the rest of the request is not sent (RFC 9112 section 9.5). Called after a send that was blocked or
-    /// has failed.
+    /// Whether the peer has answered a request that is not sent in full; [`Self::receive`] then has the
+    /// answer, and the rest of the request is not sent (RFC 9112 section 9.5). Called after a send that was
+    /// blocked or has failed.
     fn has_early_answer(&mut self, _connection: &mut Self::Connection) -> bool {
         false
     }

@@ -49,7 +49,7 @@ impl Meter {
             closed_idle: self.closed_idle,
             stall_ns: Some(self.stall),
             errors: self.errors.clone(),
-            causes: self.causes.of(&self.errors),
+            causes: self.causes.counted_in(&self.errors),
             accepted: self.accepted.clone(),
             latency: Some(self.latency.counts()),
             service: self.paced.as_ref().map(|paced| paced.service.counts()),

@@ -2,8 +2,8 @@
 //!
 //! An operation lasts from before its request is sent until the answer is complete. The first one on a
 //! connection begins when the connection is established; if that fails, the operation has failed. A
-//! connection that the peer closes with an answer (`Connection: close`) or after it is opened again without an
-//! error.
+//! connection that the peer closes with an answer (`Connection: close`) or after it is opened again without
+//! an error.
 //!
 //! Where the layer pipelines, several requests are sent together, and the next ones after all of their
 //! answers. Each is an operation; all of them begin with the first.

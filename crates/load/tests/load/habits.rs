@@ -285,7 +285,8 @@ fn an_upgrade_that_is_refused_has_its_status_and_other_protocols_their_names() {
     }
 }
 
-/// A server of WebSocket that echoes three messages of a byte on a connection, and then closes it with this code.
+/// A server of WebSocket that echoes three messages of a byte on a connection, and then closes it with this
+/// code.
 fn closing(code: u16) -> SocketAddr {
     opened(move |mut stream| {
         let mut message = [0; 7];

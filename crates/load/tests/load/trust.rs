@@ -1,4 +1,4 @@
-//! TLS with servers of others: every cipher suite of TLS 1.3, and certificates that servers signed themselves.
+//! TLS with servers of others: every cipher suite of TLS 1.3, and servers that signed their own certificates.
 
 use crate::certified::server_config;
 use crate::common::{Engine, client, good_certificates, local, ok};

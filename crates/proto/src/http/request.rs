@@ -48,7 +48,8 @@ pub fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Res
     let chunked = given("Transfer-Encoding").map(|line| check_coding(line)).transpose()?.is_some();
     if chunked && given("Content-Length").is_some() {
         return Err(Refusal::BadSpec(
-            "\"request.headers\": Content-Length and Transfer-Encoding exclude each other (RFC 9112 section 6.2)".into(),
+            "\"request.headers\": Content-Length and Transfer-Encoding exclude each other (RFC 9112, 6.2)"
+                .into(),
         ));
     }
     let has_body = !request.body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH");

@@ -53,7 +53,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         let fed = parser.feed(bytes, last, |at, bytes| verifier.body(check, at, bytes));
         let state = fed.map_err(|malformed| self.note_malformed(malformed, bytes))?;
         let ParserState::Complete { rest } = state else {
-            // A wrong answer is read to its end, for the next one; one that lasts until the peer closes is not.
+            // A wrong answer is read to its end, for the next one, unless it lasts until the peer closes.
             let lasts = self.exchange.parser.end_completes();
             return if lasts { self.wrong_head(bytes).map_or(Ok((None, 0)), Err) } else { Ok((None, 0)) };
         };

@@ -1,5 +1,5 @@
-//! Why requests fail: the first cause of each kind, in words, with the bytes behind it. All of it is off the way
-//! of a request that succeeds.
+//! Why requests fail: the first cause of each kind, in words, with the bytes behind it. None of it is on the
+//! way of a request that succeeds.
 
 use super::{Answers, Exchange, Reader};
 use linerate_contract::{Cause, ErrorKind};

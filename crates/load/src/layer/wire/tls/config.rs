@@ -1,5 +1,5 @@
-//! TLS 1.3 from the PEM texts of a spec: servers and QUIC have AES-128-GCM and nothing else, clients of TLS and
-//! WebSocket prefer it.
+//! TLS 1.3 from the PEM texts of a spec: servers and QUIC have AES-128-GCM and nothing else, clients of TLS
+//! and WebSocket prefer it.
 
 use super::handshake::{Handshake, describe_security};
 use super::trust::{identified, verifier};

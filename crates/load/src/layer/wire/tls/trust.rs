@@ -57,8 +57,8 @@ pub(super) fn reason(error: &Error) -> TlsFailure {
     }
 }
 
-/// Checks a server's certificate: against this authority (PEM), against those of the system if there is none, or
-/// not at all (`insecure`).
+/// Checks a server's certificate: against this authority (PEM), against those of the system if there is none,
+/// or not at all (`insecure`).
 pub(super) fn verifier(
     insecure: bool,
     authority: &str,
@@ -80,8 +80,8 @@ pub(super) fn verifier(
     Ok(Arc::new(Given { chain: chain.map_err(|e| bad("authority", e))?, given }))
 }
 
-/// Accepts certificates that the given authorities have signed, and these themselves: a server that signs its own
-/// certificate is its authority, as for curl.
+/// Accepts certificates that the given authorities have signed, and these themselves: a server that signs its
+/// own certificate is its authority, as for curl.
 #[derive(Debug)]
 struct Given {
     chain: Arc<WebPkiServerVerifier>,
@@ -98,7 +98,7 @@ impl ServerCertVerifier for Given {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         match self.chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
-            // That it is no end of a chain is found after that it is valid now, and before its name is looked at.
+            // Its time was checked before that it is no end of a chain, and its name was not.
             Err(Error::InvalidCertificate(CertificateError::Other(_))) if self.given.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
                 Ok(ServerCertVerified::assertion())
