@@ -6,23 +6,24 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_proto::http::response::{Head, LastHead, Malformed, Parser, ParserState};
+use linerate_proto::http::response::{Head, LastHead, Parser, ParserState};
 
-fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(ParserState, Option<Head>, Vec<u8>), Malformed> {
+fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(ParserState, Option<Head>, Vec<u8>), ()> {
     let mut parser = Parser::default();
     let mut body = Vec::new();
     let mut state = ParserState::More;
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
         if matches!(state, ParserState::Complete { .. }) {
             // Bytes after a complete response, which the parser refuses in one piece.
-            return Err(Malformed);
+            return Err(());
         }
-        state = parser.feed(piece, last, |at, data| {
+        let fed = parser.feed(piece, last, |at, data| {
             assert_eq!(at, body.len() as u64);
             body.extend_from_slice(data);
-        })?;
+        });
+        state = fed.map_err(|_| ())?;
         if matches!(state, ParserState::Complete { rest } if rest > 0) {
-            return Err(Malformed);
+            return Err(());
         }
     }
     assert_eq!(parser.body_bytes(), body.len() as u64);

@@ -59,6 +59,64 @@ pub enum TlsFailure {
     Other(String),
 }
 
+/// Why an operation has failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// In words, without the end of a sentence.
+    pub text: String,
+    /// The first bytes of the peer that show it, escaped as in Rust.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub bytes: String,
+}
+
+impl Cause {
+    /// More bytes are cut.
+    pub const MOST_BYTES: usize = 120;
+
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), bytes: String::new() }
+    }
+
+    /// With the first of these bytes.
+    #[must_use]
+    pub fn showing(text: impl Into<String>, bytes: &[u8]) -> Self {
+        let shown = &bytes[..bytes.len().min(Self::MOST_BYTES)];
+        Self { text: text.into(), bytes: shown.escape_ascii().to_string() }
+    }
+}
+
+/// The first cause of each kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Causes(pub BTreeMap<ErrorKind, Cause>);
+
+impl Causes {
+    /// Keeps the cause if it is the first of its kind.
+    pub fn note(&mut self, kind: ErrorKind, cause: impl FnOnce() -> Cause) {
+        self.0.entry(kind).or_insert_with(cause);
+    }
+
+    /// Adds those of another task.
+    pub fn merge(&mut self, other: &Self) {
+        for (kind, cause) in &other.0 {
+            self.note(*kind, || cause.clone());
+        }
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those of kinds that were counted.
+    #[must_use]
+    pub fn counted_in(&self, errors: &Errors) -> Self {
+        let counted = self.0.iter().filter(|(kind, _)| errors.0.contains_key(kind));
+        Self(counted.map(|(kind, cause)| (*kind, cause.clone())).collect())
+    }
+}
+
 /// Counts by kind. Kinds with a count of 0 are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -91,5 +149,24 @@ impl ErrorKind {
             Ok(serde_json::Value::String(name)) => name,
             other => unreachable!("a unit variant serialises to a string, not {other:?}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_of_each_counted_kind_is_kept() {
+        let mut causes = Causes::default();
+        causes.note(ErrorKind::Malformed, || Cause::showing("not HTTP", b"SSH-2.0\r\n\xff"));
+        causes.note(ErrorKind::Malformed, || Cause::new("another"));
+        causes.note(ErrorKind::Reset, || Cause::new("reset"));
+        let mut errors = Errors::default();
+        errors.add(ErrorKind::Malformed, 2);
+        let json = serde_json::to_value(causes.counted_in(&errors)).unwrap();
+        let bytes = r"SSH-2.0\r\n\xff";
+        assert_eq!(json, serde_json::json!({"malformed": {"text": "not HTTP", "bytes": bytes}}));
+        assert_eq!(Cause::showing("long", &[b'x'; 1000]).bytes.len(), Cause::MOST_BYTES);
     }
 }

@@ -1,7 +1,7 @@
 //! A program's output: JSON lines on stdout, one event each.
 
 use crate::datagram::Report;
-use crate::{Bytes, Counts, Errors, Nanos, TlsFailure};
+use crate::{Bytes, Causes, Counts, Errors, Nanos, TlsFailure};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -139,6 +139,21 @@ pub struct Adherence {
     pub delay: Counts,
 }
 
+/// Handshakes of TLS, before and within the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandshakeCounts {
+    pub full: u64,
+    /// Those that resumed a session, which are cheaper for both ends.
+    pub resumed: u64,
+}
+
+impl AddAssign for HandshakeCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.full += other.full;
+        self.resumed += other.resumed;
+    }
+}
+
 /// Streams of HTTP/2, with what the server has ended by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamCounts {
@@ -188,12 +203,22 @@ pub struct Done {
     /// `cpu_ns`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub uncounted: u64,
+    /// Connections that the peer closed without a word while it owed nothing. A request that met the close
+    /// was sent again on another connection, and has not failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub closed_idle: u64,
     /// The longest time within the window, in turns within the part that counts, in which no operation ended,
     /// or in a `stream` no byte moved; of the thread that had the shortest. Absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_ns: Option<Nanos>,
     #[serde(default)]
     pub errors: Errors,
+    /// Why the first operation of each kind has failed.
+    #[serde(default, skip_serializing_if = "Causes::is_empty")]
+    pub causes: Causes,
+    /// What no server should send and what was accepted, by name, with its number of responses.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub accepted: BTreeMap<String, u64>,
     /// Response time of each successful operation in nanoseconds; in an open loop from its intended start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Counts>,
@@ -226,6 +251,9 @@ pub struct Done {
     /// library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
+    /// TLS over TCP: full and resumed handshakes, where they are counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handshakes: Option<HandshakeCounts>,
     /// Why the first handshake that failed has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_failure: Option<TlsFailure>,

@@ -15,7 +15,7 @@
 //! | [`units`] | nanoseconds and bytes as types |
 //! | [`datagram`] | datagrams of a UDP `stream`, and the receiver's counts |
 //! | [`content`] | the bytes that every server sends and every client checks |
-//! | [`errors`] | failed operations by kind |
+//! | [`errors`] | failed operations by kind, and their causes |
 //! | [`resumption`] | resumed TLS sessions, for programs with rustls (a feature) |
 //! | [`program`], [`refusal`] | the frame of a program: argument, output lines, exit status |
 //! | [`tally`], [`window`], [`clock`] | counters of a client, its window, and its clocks |
@@ -44,8 +44,10 @@ pub mod window;
 
 pub use alternation::Alternation;
 pub use content::{crc32, page};
-pub use errors::{ErrorKind, Errors, TlsFailure};
-pub use event::{Adherence, Datagrams, Describe, Done, Event, Sample, StreamCounts, TcpEnds, TcpInfo};
+pub use errors::{Cause, Causes, ErrorKind, Errors, TlsFailure};
+pub use event::{
+    Adherence, Datagrams, Describe, Done, Event, HandshakeCounts, Sample, StreamCounts, TcpEnds, TcpInfo,
+};
 pub use histogram::{Counts, Recorder};
 pub use nearest::nearest;
 pub use options::{Choice, Direction, Ends, Runtime, Shape};

@@ -14,7 +14,7 @@ mod slot;
 mod turns;
 mod workload;
 
-pub use context::Context;
+pub use context::{Context, Sent};
 pub use slot::{Phase, Slot};
 pub use workload::Workload;
 

@@ -14,7 +14,7 @@ use crate::layer::session::framing::WebSocket;
 use crate::layer::session::service::{Echoes, SessionService};
 use crate::layer::wire::plain::PlainWires;
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
-use crate::layer::{Flow, Layer, Reply};
+use crate::layer::{Answer, Flow, Layer, Reply, Wrong};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::{ErrorKind, Expect, Nanos, Role, Spec, page};
@@ -211,9 +211,9 @@ fn ask<L: Layer>(layer: &mut L, asked: u32, open: impl Fn(&[u8]) -> Vec<u8>, pie
                 }
             }
             match layer.receive(&mut connection) {
-                Ok(Reply::Complete(answer)) => {
+                Ok(Reply::Complete(Answer { reusable, .. }) | Reply::Wrong(Wrong { reusable, .. })) => {
                     due -= 1;
-                    if !answer.reusable {
+                    if !reusable {
                         break 'pieces;
                     }
                     sending = due == 0;

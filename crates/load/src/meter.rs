@@ -9,7 +9,8 @@ mod turns;
 use crate::layer::Layer;
 use crate::refusal::Refusal;
 use linerate_contract::{
-    Alternation, ErrorKind, Errors, Nanos, Recorder, Spec, StreamCounts, TcpInfo, TlsFailure,
+    Alternation, Causes, ErrorKind, Errors, HandshakeCounts, Nanos, Recorder, Spec, StreamCounts, TcpInfo,
+    TlsFailure,
 };
 use paced::PacedCounters;
 use std::collections::BTreeMap;
@@ -44,6 +45,8 @@ pub struct Meter {
     /// Operations that ended after the window, and those that ended within it and do not count.
     in_flight: u64,
     uncounted: u64,
+    /// Connections that the peer closed while nothing was under way on them.
+    closed_idle: u64,
     /// Operations at the last look, when that was, and the longest time between two looks with progress. In a
     /// stream, bytes that move are progress.
     seen: u64,
@@ -66,6 +69,10 @@ pub struct Meter {
     /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
     tls_failure: Option<TlsFailure>,
+    handshakes: Option<HandshakeCounts>,
+    causes: Causes,
+    /// What no server should send, and was accepted.
+    accepted: BTreeMap<String, u64>,
     /// Answers of HTTP by status.
     statuses: BTreeMap<String, u64>,
     /// Streams of HTTP/2.
@@ -221,6 +228,11 @@ impl Meter {
         true
     }
 
+    /// The peer has closed a connection that owed nothing.
+    pub fn closed_idle(&mut self) {
+        self.closed_idle += 1;
+    }
+
     /// Operations that may still begin.
     #[inline]
     pub fn budget(&self) -> u64 {
@@ -259,6 +271,8 @@ impl Meter {
         (self.tls, self.statuses) = (layer.security(), layer.statuses());
         self.streams = layer.streams();
         self.tls_failure = layer.tls_failure();
+        self.handshakes = layer.handshakes();
+        (self.causes, self.accepted) = (layer.causes(), layer.accepted());
     }
 
     /// When the window opened.

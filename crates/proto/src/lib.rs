@@ -10,6 +10,7 @@
 //! | [`fields`] | what HTTP/2 and HTTP/3 have in common: coding and fields of messages |
 //! | [`websocket`] | RFC 6455: frames, masks, messages, the upgrade |
 //! | [`record`] | records of TLS 1.3, sealed and opened in place |
+//! | [`speech`] | which protocol the first bytes of a peer are of |
 //! | [`frames`] | the framed stream in a conversation of KCP |
 
 pub mod fields;
@@ -18,4 +19,5 @@ pub mod h2;
 pub mod h3;
 pub mod http;
 pub mod record;
+pub mod speech;
 pub mod websocket;

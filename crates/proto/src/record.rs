@@ -1,6 +1,8 @@
-//! Records of TLS 1.3 with AES-128-GCM (RFC 8446, section 5), sealed and opened where they lie, by ring.
+//! Records of TLS 1.3 (RFC 8446, section 5), sealed and opened where they lie, by ring.
 
-use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::aead::{
+    AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey,
+};
 use rustls::{ConnectionTrafficSecrets, Error};
 
 /// The longest plaintext of a record.
@@ -65,10 +67,13 @@ struct RecordKey {
 
 impl RecordKey {
     fn new((sequence, secrets): (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
-        let ConnectionTrafficSecrets::Aes128Gcm { key, iv } = secrets else {
-            return Err(Error::General("another cipher suite than asked for".into()));
+        let (algorithm, key, iv) = match secrets {
+            ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (&AES_128_GCM, key, iv),
+            ConnectionTrafficSecrets::Aes256Gcm { key, iv } => (&AES_256_GCM, key, iv),
+            ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (&CHACHA20_POLY1305, key, iv),
+            _ => return Err(Error::General("a cipher suite that is none of TLS 1.3".into())),
         };
-        let key = UnboundKey::new(&AES_128_GCM, key.as_ref());
+        let key = UnboundKey::new(algorithm, key.as_ref());
         let key = key.map_err(|_| Error::General("a key of another length".into()))?;
         let mut bytes = [0; NONCE_LEN];
         bytes.copy_from_slice(iv.as_ref());
@@ -126,7 +131,7 @@ impl Sealer {
         rest[plain] = kind.bits();
         let nonce = self.0.nonce();
         let tag = self.0.key.seal_in_place_separate_tag(nonce, Aad::from(&*head), &mut rest[..=plain]);
-        let tag = tag.expect("a record is far below the most that AES-GCM can seal");
+        let tag = tag.expect("a record is far below the most that a cipher can seal");
         rest[plain + 1..length].copy_from_slice(tag.as_ref());
         HEAD + length
     }
@@ -197,10 +202,6 @@ mod tests {
     use super::*;
     use rustls::crypto::cipher::{AeadKey, Iv};
 
-    fn other_secrets() -> (u64, ConnectionTrafficSecrets) {
-        (5, ConnectionTrafficSecrets::Aes256Gcm { key: AeadKey::from([7; 32]), iv: Iv::new([9; 12]) })
-    }
-
     #[test]
     fn records_are_opened_once_and_in_order() {
         let (mut sealer, mut opener) = pair([7; 16]);
@@ -245,6 +246,23 @@ mod tests {
         assert_eq!(length(b"HTTP/1.1 400"), Some(Err(BadRecord)));
         assert_eq!(length(&[23, 3, 3, 0xff, 0xff]), Some(Err(BadRecord)));
         assert_eq!(length(&[23, 3, 3, 0]), None);
-        assert!(Sealer::new(other_secrets()).is_err(), "the keys of another cipher suite");
+    }
+
+    #[test]
+    fn every_cipher_suite_of_tls_1_3_seals_and_opens() {
+        let suites: [fn() -> ConnectionTrafficSecrets; 2] = [
+            || ConnectionTrafficSecrets::Aes256Gcm { key: AeadKey::from([7; 32]), iv: Iv::new([9; 12]) },
+            || ConnectionTrafficSecrets::Chacha20Poly1305 {
+                key: AeadKey::from([7; 32]),
+                iv: Iv::new([9; 12]),
+            },
+        ];
+        for secrets in suites {
+            let (mut sealer, mut opener) =
+                (Sealer::new((5, secrets())).unwrap(), Opener::new((5, secrets())).unwrap());
+            let mut room = [0; 100];
+            let made = sealer.seal_bytes(&mut room, Kind::Data, b"Hello");
+            assert_eq!(opener.open(&mut room[..made]).unwrap(), (Kind::Data, &mut b"Hello".to_vec()[..]));
+        }
     }
 }

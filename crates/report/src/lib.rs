@@ -29,6 +29,7 @@ mod html;
 mod json;
 mod layout;
 pub mod load;
+mod load_causes;
 pub mod load_flows;
 mod load_json;
 pub mod load_repeats;

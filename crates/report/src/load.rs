@@ -4,11 +4,12 @@
 mod tests;
 
 use super::formats::Style;
+use super::load_causes::causes;
 use super::load_json::{LoadJson, OperationsJson, RunJson};
 use super::load_series;
 use super::numbers::{count, counted, plain};
 use linerate_contract::{
-    Adherence, Arrival, Counts, Done, Errors, Nanos, Sample, Spec, StreamCounts, TlsFailure,
+    Adherence, Arrival, Counts, Done, Errors, HandshakeCounts, Nanos, Sample, Spec, StreamCounts, TlsFailure,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -113,6 +114,9 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     );
     row(&mut out, words.payload, &format!("{} MiB/s", plain(result.per_second(done.bytes.as_mib_f64()))));
     row(&mut out, "failed", &failures(&done.errors, done.operations));
+    for cause in causes(spec, done).iter().filter(|cause| cause.kind != "tls_failed") {
+        row(&mut out, "", &cause.sentence());
+    }
     if let Some(failure) = &done.tls_failure {
         row(&mut out, "TLS failed", &tls_failure(failure));
     }
@@ -123,11 +127,22 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     if let Some(streams) = &done.streams {
         row(&mut out, "streams", &stream_counts(spec, streams));
     }
+    if done.closed_idle > 0 {
+        let connections = counted(done.closed_idle, "connection");
+        let value = format!("{connections} by the server between {}s, which were not lost", words.operation);
+        row(&mut out, "closed", &value);
+    }
+    for (what, n) in &done.accepted {
+        row(&mut out, "accepted", &format!("{what}: {} responses", count(*n)));
+    }
     if done.in_flight > 0 {
         row(&mut out, "in flight", &format!("{} when the time was over", count(done.in_flight)));
     }
     if let Some(tls) = &done.tls {
         row(&mut out, "TLS", tls);
+    }
+    if let Some(HandshakeCounts { full, resumed }) = done.handshakes {
+        row(&mut out, "handshakes", &format!("{} full, {} resumed", count(full), count(resumed)));
     }
     if let Some(cpu) = result.cpu_us_per_request() {
         let polling = |us| format!(", and {} us of polling in place of a sleep", plain(us));
@@ -330,6 +345,8 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         requests_per_second: result.per_second(done.operations as f64),
         mib_per_second: result.per_second(done.bytes.as_mib_f64()),
         failed: done.errors.total(),
+        causes: causes(spec, done),
+        closed_idle: done.closed_idle,
         in_flight: done.in_flight,
         statuses: &done.statuses,
         streams: done.streams.as_ref(),

@@ -1,5 +1,6 @@
 //! The JSON of `linerate load --json`; its schema is `docs/load.schema.json`.
 
+use super::load_causes::CauseJson;
 use super::load_series::{OperationsSecond, StreamSecond};
 use linerate_contract::{Done, Spec, StreamCounts, Tls};
 #[cfg(test)]
@@ -39,6 +40,10 @@ pub(super) struct OperationsJson<'a> {
     pub(super) mib_per_second: f64,
     /// Failed operations, which are not among the others.
     pub(super) failed: u64,
+    /// Why the first operation of each kind has failed.
+    pub(super) causes: Vec<CauseJson>,
+    /// Connections that the server closed while it owed nothing; requests that met the close were sent again.
+    pub(super) closed_idle: u64,
     /// Operations that had begun and not ended when the time was over; they are not in the rate.
     pub(super) in_flight: u64,
     /// HTTP: responses by status, those after the time was over included.

@@ -16,7 +16,8 @@ pub mod path;
 mod tests;
 
 use linerate_analysis::selftest::{Bound, Row, Unit};
-use linerate_contract::{Arrival, Counts, Done, Nanos, Recorder, Role, Spec};
+use linerate_contract::{Arrival, Counts, Done, ErrorKind, Nanos, Recorder, Role, Spec};
+use std::collections::BTreeSet;
 
 /// As in the report: p99.99 needs tens of thousands of samples, which the default duration provides.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -270,13 +271,18 @@ fn judge_stall(case: &Case, server: &Done, client: &Done) -> Vec<Row> {
 }
 
 fn judge_errors(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
-    let mut rows = vec![counted("successful responses", server.operations, client.operations)];
-    let kinds =
-        server.errors.0.keys().chain(client.errors.0.keys()).collect::<std::collections::BTreeSet<_>>();
-    for kind in kinds {
-        let of = |done: &Done| done.errors.0.get(kind).copied().unwrap_or(0);
-        rows.push(counted(&kind.name(), of(server), of(client)));
-    }
+    let failed = |done: &Done, kind: &ErrorKind| done.errors.0.get(kind).copied().unwrap_or(0);
+    // On a connection that has answered before, such a request is sent again, and has not failed.
+    let unanswered = [ErrorKind::Reset, ErrorKind::EmptyReply];
+    let ended =
+        |done: &Done| done.closed_idle + unanswered.iter().map(|kind| failed(done, kind)).sum::<u64>();
+    let mut rows = vec![
+        counted("successful responses", server.operations, client.operations),
+        counted("closed or reset before a response", ended(server), ended(client)),
+    ];
+    let kinds = server.errors.0.keys().chain(client.errors.0.keys());
+    let kinds: BTreeSet<_> = kinds.filter(|kind| !unanswered.contains(kind)).collect();
+    rows.extend(kinds.iter().map(|kind| counted(&kind.name(), failed(server, kind), failed(client, kind))));
     rows
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test prints its reason")]
 
 mod h2;
+mod habits;
 mod requests;
 #[path = "../report/schema.rs"]
 mod schema;

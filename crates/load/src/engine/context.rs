@@ -5,11 +5,20 @@ use super::paced::Pacer;
 use super::round::Round;
 use super::slot::{Phase, Slot};
 use crate::clock;
-use crate::layer::{Answer, Flow, Layer, Reply};
+use crate::layer::{Answer, Flow, Layer, Reply, Wrong};
 use crate::meter::Meter;
 use crate::waiter::Waiter;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    Whole,
+    Blocked,
+    /// The answer came before all of the request was sent.
+    Answered,
+}
 
 /// Everything that a workload uses beside its slot.
 #[derive(Debug)]
@@ -48,15 +57,18 @@ impl<L: Layer> Context<L> {
         has
     }
 
-    /// Begins an operation on a connection; false if none is left to do, or if its connection could not be
-    /// opened.
+    /// Begins an operation on a connection, or goes on with one that is sent again; false if none is left to
+    /// do, or if its connection could not be opened.
     #[inline]
     pub fn begin(&mut self, slot: &mut Slot<L::Connection>) -> bool {
-        let first = slot.began == Nanos::ZERO;
-        slot.began = self.now();
-        if !self.meter.begin_at(self.last, first) {
-            return false;
+        if !slot.again {
+            let first = slot.began == Nanos::ZERO;
+            slot.began = self.now();
+            if !self.meter.begin_at(self.last, first) {
+                return false;
+            }
         }
+        slot.is_new = true;
         match self.open(slot) {
             Ok(()) => true,
             Err(kind) => {
@@ -97,6 +109,45 @@ impl<L: Layer> Context<L> {
         }
     }
 
+    /// The connection of the operation under way is established now. Its time is counted, and in a closed
+    /// loop the operation `begins` only then. One that is sent again began before.
+    #[inline]
+    pub fn connected(&mut self, slot: &mut Slot<L::Connection>, now: Nanos, begins: bool) {
+        if std::mem::take(&mut slot.again) {
+            return;
+        }
+        self.meter.connected(now.since(slot.began));
+        if begins {
+            slot.began = now;
+        }
+    }
+
+    /// Sends a request; registers the socket if it has to wait.
+    ///
+    /// # Errors
+    /// As [`Layer::send`].
+    #[inline]
+    pub fn ask(&mut self, slot: &mut Slot<L::Connection>) -> Result<Sent, ErrorKind> {
+        match self.layer.send(slot.connection.as_mut().expect(OPENED)) {
+            Ok(Flow::Done) => Ok(Sent::Whole),
+            cut => self.ask_in_part(slot, cut),
+        }
+    }
+
+    #[cold]
+    fn ask_in_part(
+        &mut self,
+        slot: &mut Slot<L::Connection>,
+        cut: Result<Flow, ErrorKind>,
+    ) -> Result<Sent, ErrorKind> {
+        if self.layer.has_early_answer(slot.connection.as_mut().expect(OPENED)) {
+            return Ok(Sent::Answered);
+        }
+        cut?;
+        self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?;
+        Ok(Sent::Blocked)
+    }
+
     /// Sends; registers the socket if it has to wait.
     ///
     /// # Errors
@@ -113,9 +164,25 @@ impl<L: Layer> Context<L> {
     /// Receives; registers the socket if it has to wait, or if its turn is over.
     ///
     /// # Errors
-    /// As [`Layer::receive`].
+    /// As [`Layer::receive`]; an answer that is not the expected one.
     #[inline(always)]
     pub fn receive(&mut self, slot: &mut Slot<L::Connection>) -> Result<Option<Answer>, ErrorKind> {
+        match self.receive_any(slot)? {
+            Some(Ok(answer)) => Ok(Some(answer)),
+            Some(Err(wrong)) => Err(wrong.kind),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Self::receive`], where a connection outlives a wrong answer: [`Self::end`] counts it.
+    ///
+    /// # Errors
+    /// As [`Layer::receive`].
+    #[inline(always)]
+    pub fn receive_any(
+        &mut self,
+        slot: &mut Slot<L::Connection>,
+    ) -> Result<Option<Result<Answer, Wrong>>, ErrorKind> {
         match self.layer.receive(slot.connection.as_mut().expect(OPENED))? {
             Reply::Complete(answer) => {
                 if L::TIMED && !std::mem::replace(&mut slot.interest, EpollFlags::empty()).is_empty() {
@@ -123,13 +190,46 @@ impl<L: Layer> Context<L> {
                     // possible.
                     let _ = self.epoll.delete(slot.connection.as_ref().expect(OPENED));
                 }
-                return Ok(Some(answer));
+                return Ok(Some(Ok(answer)));
             }
+            Reply::Wrong(wrong) => return Ok(Some(Err(wrong))),
             Reply::Waiting => self.wait(slot, EpollFlags::EPOLLIN)?,
             Reply::Blocked => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?,
             Reply::Unfinished => self.come_back(slot)?,
         }
         Ok(None)
+    }
+
+    /// Counts an operation whose answer is complete; returns whether its connection can carry another one.
+    #[inline]
+    pub fn end<const PACED: bool>(
+        &mut self,
+        slot: &mut Slot<L::Connection>,
+        answer: Result<Answer, Wrong>,
+        now: Nanos,
+    ) -> bool {
+        slot.is_new = false;
+        match answer {
+            Ok(Answer { bytes, verified, reusable }) => {
+                if PACED {
+                    self.meter.succeed_paced(slot.due, slot.began, now, bytes, verified);
+                } else {
+                    self.meter.succeed(slot.began, now, bytes, verified);
+                }
+                reusable
+            }
+            Err(Wrong { kind, reusable }) => {
+                self.meter.fail(kind, now);
+                reusable
+            }
+        }
+    }
+
+    /// The peer has closed a connection on which nothing is under way.
+    #[cold]
+    pub fn closed_idle(&mut self, slot: &mut Slot<L::Connection>) {
+        self.meter.closed_idle();
+        slot.close();
     }
 
     /// Begins further operations together with the first one on this connection, as many as the layer
@@ -150,6 +250,14 @@ impl<L: Layer> Context<L> {
         self.meter.withdraw(std::mem::take(&mut slot.more));
     }
 
+    /// Registers the socket of a connection that waits for an operation, so that its end is seen.
+    pub fn watch(&mut self, slot: &mut Slot<L::Connection>) {
+        if !L::TIMED {
+            // If that fails, the next operation meets the end.
+            let _ = self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP);
+        }
+    }
+
     /// The request was sent: registers the socket for the answer.
     #[inline]
     pub fn expect_answer(&mut self, slot: &mut Slot<L::Connection>) {
@@ -161,8 +269,20 @@ impl<L: Layer> Context<L> {
 
     /// The operation failed: its connection is closed, and the next step opens another. Pipelined operations
     /// behind it fail as well, unless the answer was wrong and not the connection.
+    ///
+    /// An operation that met the end of a connection on which others were answered before has not failed: it
+    /// is sent again on another one, as other clients do (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
     #[cold]
     pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
+        let may_be_again = !slot.is_new && matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply);
+        if let Some(connection) = slot.connection.as_mut().filter(|_| may_be_again)
+            && self.layer.can_send_again(connection, kind)
+        {
+            self.withdraw(slot);
+            self.closed_idle(slot);
+            slot.again = true;
+            return;
+        }
         if matches!(kind, ErrorKind::WrongStatus | ErrorKind::WrongLength | ErrorKind::WrongContent) {
             self.withdraw(slot);
         }

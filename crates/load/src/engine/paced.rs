@@ -115,6 +115,7 @@ impl<L: Layer> Context<L> {
         if !slot.assigned {
             slot.began = self.now();
         }
+        slot.is_new = slot.assigned;
         self.open(slot)
     }
 

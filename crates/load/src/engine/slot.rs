@@ -35,6 +35,10 @@ pub struct Slot<C> {
     /// The connection is closed; its socket is kept for the next one.
     pub(super) left: bool,
     pub phase: Phase,
+    /// The operation under way has opened its connection.
+    pub(super) is_new: bool,
+    /// The operation under way is sent once more, on another connection.
+    pub again: bool,
     /// Requests in flight behind the first one (pipelining).
     pub more: u32,
     /// Transfers of a stream so far.
@@ -57,6 +61,8 @@ impl<C> Slot<C> {
             left: false,
             index,
             phase: Phase::Idle,
+            is_new: false,
+            again: false,
             more: 0,
             transfers: 0,
             interest: EpollFlags::empty(),
@@ -76,7 +82,7 @@ impl<C> Slot<C> {
         self.connection = None;
         self.phase = Phase::Idle;
         self.interest = EpollFlags::empty();
-        (self.left, self.peer_closed, self.unsent) = (false, false, false);
+        (self.left, self.peer_closed, self.unsent, self.again) = (false, false, false, false);
     }
 }
 

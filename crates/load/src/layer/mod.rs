@@ -14,7 +14,7 @@ pub mod udp;
 pub mod wire;
 
 use crate::Refusal;
-use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts, TcpInfo, TlsFailure};
+use linerate_contract::{Causes, ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, TcpInfo, TlsFailure};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::vec::Drain;
@@ -37,10 +37,19 @@ pub struct Answer {
     pub reusable: bool,
 }
 
+/// A complete answer that is not what the spec expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wrong {
+    pub kind: ErrorKind,
+    /// The connection can carry another operation.
+    pub reusable: bool,
+}
+
 /// The outcome of a call of [`Layer::receive`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     Complete(Answer),
+    Wrong(Wrong),
     /// The answer is not complete, and the socket is empty.
     Waiting,
     /// The same, and the socket is full: something is still to be sent.
@@ -116,11 +125,25 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// The kind of failure that this operation counts as.
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind>;
 
+    /// Whether the peer has answered a request that is not sent in full; [`Self::receive`] then has the
+    /// answer, and the rest of the request is not sent (RFC 9112 section 9.5). Called after a send that was
+    /// blocked or has failed.
+    fn has_early_answer(&mut self, _connection: &mut Self::Connection) -> bool {
+        false
+    }
+
+    /// Whether the operation under way may be sent again: the connection served others before, and the peer
+    /// has ended it with this kind of error without a byte of an answer.
+    fn can_send_again(&mut self, _connection: &mut Self::Connection, _kind: ErrorKind) -> bool {
+        false
+    }
+
     /// Receives available bytes, with [`MAX_READS`] reads at most. Reads until the socket is empty, since the
     /// engine uses edge-triggered events; otherwise returns [`Reply::Unfinished`].
     ///
     /// # Errors
-    /// A socket error, a violation of the protocol, or a complete answer that is not the expected one.
+    /// A socket error, a violation of the protocol, or an answer that is not the expected one, after which
+    /// the connection is of no use.
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind>;
 
     /// The time is over: an operation without another end ends, also one that has not begun to send.
@@ -150,9 +173,24 @@ pub trait Layer: Clone + Send + Sized + 'static {
         None
     }
 
+    /// Handshakes of TLS, where they are counted.
+    fn handshakes(&self) -> Option<HandshakeCounts> {
+        None
+    }
+
     /// Why the first TLS session that failed has failed.
     fn tls_failure(&self) -> Option<TlsFailure> {
         None
+    }
+
+    /// Why the first operation of each kind has failed, as far as the layer knows.
+    fn causes(&self) -> Causes {
+        Causes::default()
+    }
+
+    /// What no peer should send and what was accepted, by name, with its number of answers.
+    fn accepted(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
     }
 
     /// Answers by status, where the protocol has one.

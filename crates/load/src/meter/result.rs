@@ -13,15 +13,21 @@ impl Meter {
         self.verified += other.verified;
         self.in_flight += other.in_flight;
         self.uncounted += other.uncounted;
+        self.closed_idle += other.closed_idle;
         self.stall = self.stall.min(other.stall);
         self.errors.merge(&other.errors);
         self.latency.merge(&other.latency);
         self.connect.merge(&other.connect);
         self.add_tcp(other.tcp);
-        let statuses = &mut self.statuses;
-        other.statuses.iter().for_each(|(status, n)| *statuses.entry(status.clone()).or_default() += n);
+        for (sum, part) in [(&mut self.statuses, &other.statuses), (&mut self.accepted, &other.accepted)] {
+            part.iter().for_each(|(name, n)| *sum.entry(name.clone()).or_default() += n);
+        }
+        self.causes.merge(&other.causes);
         if let Some(streams) = &other.streams {
             self.streams.get_or_insert_default().merge(streams);
+        }
+        if let Some(handshakes) = other.handshakes {
+            *self.handshakes.get_or_insert_default() += handshakes;
         }
         self.tls = self.tls.take().or_else(|| other.tls.clone());
         self.tls_failure = self.tls_failure.take().or_else(|| other.tls_failure.clone());
@@ -40,8 +46,11 @@ impl Meter {
             in_flight: self.in_flight,
             counted_ns: self.alternation.map(|turns| turns.counted(self.start, self.end)),
             uncounted: self.uncounted,
+            closed_idle: self.closed_idle,
             stall_ns: Some(self.stall),
             errors: self.errors.clone(),
+            causes: self.causes.counted_in(&self.errors),
+            accepted: self.accepted.clone(),
             latency: Some(self.latency.counts()),
             service: self.paced.as_ref().map(|paced| paced.service.counts()),
             schedule: self.paced.as_ref().map(|paced| paced.adherence()),
@@ -52,6 +61,7 @@ impl Meter {
             statuses: self.statuses.clone(),
             streams: self.streams.clone(),
             tls: self.tls.clone(),
+            handshakes: self.handshakes,
             tls_failure: self.tls_failure.clone(),
             tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
             ..Done::default()

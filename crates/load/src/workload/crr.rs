@@ -5,8 +5,8 @@
 //! as with other clients: the end that closes first keeps the port in TIME_WAIT, and the order determines the
 //! work of a relay.
 
-use crate::engine::{Context, Phase, Slot, Workload};
-use crate::layer::{Flow, Layer};
+use crate::engine::{Context, Phase, Sent, Slot, Workload};
+use crate::layer::Layer;
 
 /// The state machine of this workload.
 #[derive(Debug)]
@@ -27,23 +27,27 @@ impl<L: Layer> Workload<L> for Crr {
                 Phase::Connecting | Phase::Sending => {
                     // Read before the send that succeeds: the connection is established by then.
                     let established = context.now();
-                    match context.send(slot) {
-                        Ok(Flow::Done) => {
+                    match context.ask(slot) {
+                        Ok(Sent::Whole) => {
                             context.meter.connected(established.since(slot.began));
                             // The answer cannot have arrived: a recv(2) now would be wasted.
                             return context.expect_answer(slot);
                         }
-                        Ok(Flow::Blocked) => return,
+                        Ok(Sent::Answered) => {
+                            context.meter.connected(established.since(slot.began));
+                            context.expect_answer(slot);
+                        }
+                        Ok(Sent::Blocked) => return,
                         Err(kind) => return context.fail_and_pause(slot, kind),
                     }
                 }
-                Phase::Receiving => match context.receive(slot) {
+                Phase::Receiving => match context.receive_any(slot) {
                     Ok(Some(answer)) => {
                         let now = context.now();
-                        context.meter.succeed(slot.began, now, answer.bytes, answer.verified);
+                        let reusable = context.end::<false>(slot, answer, now);
                         if slot.peer_closed {
                             context.leave(slot);
-                        } else if answer.reusable {
+                        } else if reusable {
                             slot.close();
                         } else {
                             // The next edge reports the close.

@@ -7,7 +7,7 @@
 //! This file contains the steps of a slot; the engine's pacer decides which slot begins an operation, and
 //! when.
 
-use crate::engine::{Context, Phase, Slot, Workload};
+use crate::engine::{Context, Phase, Sent, Slot, Workload};
 use crate::layer::{Flow, Layer};
 
 /// The state machine of this workload.
@@ -32,29 +32,39 @@ impl<L: Layer, const KEEP: bool> Workload<L> for Paced<KEEP> {
                     Ok(Flow::Done) => {
                         slot.phase = Phase::Sending;
                         if !slot.assigned {
+                            context.watch(slot);
                             return context.park(slot);
                         }
                         let now = context.now();
-                        context.meter.connected(now.since(slot.began));
+                        context.connected(slot, now, false);
                     }
                     Ok(Flow::Blocked) => return,
                     Err(kind) => return context.fail_connect(slot, kind),
                 },
-                // The connection was just established, or the edge is spurious, or the peer has closed an
-                // idle connection: the next operation detects that.
+                // The peer has closed an idle connection: the next operation opens another, as with other
+                // clients.
+                Phase::Sending if !slot.assigned && slot.peer_closed => {
+                    context.closed_idle(slot);
+                    return context.park(slot);
+                }
+                // The edge is spurious.
                 Phase::Sending if !slot.assigned => return context.park(slot),
-                Phase::Sending => match context.send(slot) {
-                    Ok(Flow::Done) => return context.expect_answer(slot),
-                    Ok(Flow::Blocked) => return,
+                Phase::Sending => match context.ask(slot) {
+                    Ok(Sent::Whole) => return context.expect_answer(slot),
+                    Ok(Sent::Answered) => context.expect_answer(slot),
+                    Ok(Sent::Blocked) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
-                Phase::Receiving => match context.receive(slot) {
+                Phase::Receiving => match context.receive_any(slot) {
                     Ok(Some(answer)) => {
                         let now = context.now();
-                        context.meter.succeed_paced(slot.due, slot.began, now, answer.bytes, answer.verified);
+                        let reusable = context.end::<true>(slot, answer, now);
                         slot.assigned = false;
-                        if KEEP && answer.reusable {
+                        if KEEP && reusable {
                             slot.phase = Phase::Sending;
+                            if slot.peer_closed {
+                                context.closed_idle(slot);
+                            }
                             return context.park(slot);
                         }
                         slot.close();

@@ -2,13 +2,14 @@
 //!
 //! An operation lasts from before its request is sent until the answer is complete. The first one on a
 //! connection begins when the connection is established; if that fails, the operation has failed. A
-//! connection that the peer closes with an answer (`Connection: close`) is opened again without an error.
+//! connection that the peer closes with an answer (`Connection: close`) or after it is opened again without
+//! an error.
 //!
 //! Where the layer pipelines, several requests are sent together, and the next ones after all of their
 //! answers. Each is an operation; all of them begin with the first.
 
-use crate::engine::{Context, Phase, Slot, Workload};
-use crate::layer::{Flow, Layer};
+use crate::engine::{Context, Phase, Sent, Slot, Workload};
+use crate::layer::Layer;
 
 /// The state machine of this workload.
 #[derive(Debug)]
@@ -29,35 +30,40 @@ impl<L: Layer> Workload<L> for Rr {
                 }
                 Phase::Connecting => {
                     let established = context.now();
-                    match context.send(slot) {
-                        Ok(Flow::Done) => {
-                            context.meter.connected(established.since(slot.began));
-                            slot.began = established;
+                    match context.ask(slot) {
+                        Ok(Sent::Whole) => {
+                            context.connected(slot, established, true);
                             return context.expect_answer(slot);
                         }
-                        Ok(Flow::Blocked) => return,
+                        Ok(Sent::Answered) => {
+                            context.connected(slot, established, true);
+                            context.expect_answer(slot);
+                        }
+                        Ok(Sent::Blocked) => return,
                         Err(kind) => return context.fail_and_pause(slot, kind),
                     }
                 }
-                Phase::Sending => match context.send(slot) {
-                    Ok(Flow::Done) => return context.expect_answer(slot),
-                    Ok(Flow::Blocked) => return,
+                Phase::Sending => match context.ask(slot) {
+                    Ok(Sent::Whole) => return context.expect_answer(slot),
+                    Ok(Sent::Answered) => context.expect_answer(slot),
+                    Ok(Sent::Blocked) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
                 Phase::Closing => {
                     unreachable!("this workload closes a connection itself when it cannot be reused")
                 }
-                Phase::Receiving => match context.receive(slot) {
+                Phase::Receiving => match context.receive_any(slot) {
                     Ok(Some(answer)) => {
                         // One clock reading ends this operation and begins the next: nothing happens in
                         // between.
                         let now = context.now();
-                        context.meter.succeed(slot.began, now, answer.bytes, answer.verified);
-                        if !answer.reusable {
+                        if !context.end::<false>(slot, answer, now) {
                             context.withdraw(slot);
                             slot.close();
                         } else if slot.more > 0 {
                             slot.more -= 1;
+                        } else if slot.peer_closed {
+                            context.closed_idle(slot);
                         } else if context.meter.begin_at(now, false) {
                             slot.began = now;
                             slot.phase = Phase::Sending;

@@ -123,9 +123,12 @@ const SERVERS: &[(&str, &[&str], Behaviour, &[ErrorKind])] = &[
         &[Malformed],
     ),
     (
-        "has chunks in HTTP/1.0",
+        "has chunks and a length in HTTP/1.0",
         HTTP,
-        |peer| http(peer, "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n", ""),
+        |peer| {
+            let head = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n";
+            http(peer, &format!("{head}\r\n1\r\na\r\n0\r\n\r\n"), "");
+        },
         &[Malformed],
     ),
     (

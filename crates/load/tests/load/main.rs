@@ -10,6 +10,7 @@ mod h2;
 mod h2_others;
 mod h3;
 mod h3_others;
+mod habits;
 mod hang;
 mod hostile;
 mod hostile_clients;
@@ -25,6 +26,7 @@ mod spinning;
 mod stage;
 mod tcp;
 mod tls;
+mod trust;
 mod udp;
 
 /// The program under test.

@@ -88,6 +88,18 @@ fn what_a_peer_that_closes_has_not_answered_is_asked_again() {
     assert_eq!(answered.load(Ordering::SeqCst), 100);
 }
 
+#[test]
+fn what_a_peer_that_closes_without_a_word_has_not_answered_is_asked_again() {
+    let address = scripted(|mut stream| {
+        let _ = stream.write_all(&ok(&page(SIZE)).repeat(2));
+        let _ = stream.shutdown(Shutdown::Write);
+        while read_request(&mut stream) {}
+    });
+    let done = Engine::start(&pipelining(address, 2 * DEPTH)).done();
+    assert_eq!((done.operations, done.errors.total()), (2 * DEPTH, 0), "{done:?}");
+    assert!((DEPTH - 1..=DEPTH).contains(&done.closed_idle), "{}", done.closed_idle);
+}
+
 /// A server that answers two requests and then does something else.
 fn fails_as(kind: ErrorKind, operations: u64, good: u64, then: &'static [u8]) {
     let address = scripted(move |mut stream| {
@@ -106,7 +118,7 @@ fn fails_as(kind: ErrorKind, operations: u64, good: u64, then: &'static [u8]) {
 
 #[test]
 fn what_was_under_way_on_a_connection_that_breaks_has_failed() {
-    fails_as(ErrorKind::EmptyReply, 2 * DEPTH, 4, b"");
+    fails_as(ErrorKind::Truncated, 2 * DEPTH, 4, b"HTTP/1.1 200 OK\r\n");
     fails_as(ErrorKind::Malformed, 2 * DEPTH, 4, b"SSH-2.0-OpenSSH_9.2\r\n\r\n");
 }
 

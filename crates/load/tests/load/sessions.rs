@@ -16,7 +16,7 @@ fn server(layer: &str, workload: &str, tls: &Tls) -> Spec {
     spec
 }
 
-fn client(layer: &str, workload: &str, address: SocketAddr, tls: &Tls) -> Spec {
+pub(crate) fn client(layer: &str, workload: &str, address: SocketAddr, tls: &Tls) -> Spec {
     let mut spec = Spec::new(Role::Client, layer, workload);
     (spec.connect, spec.tls) = (Some(address), Some(tls.clone()));
     spec
@@ -164,7 +164,7 @@ fn a_peer_that_never_answers_is_a_timeout() {
 }
 
 /// A server that opens the WebSocket as it should and then does this.
-fn opened(behave: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn opened(behave: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();
     let behave = std::sync::Arc::new(behave);
@@ -225,7 +225,7 @@ fn a_server_that_refuses_or_vanishes_is_named() {
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
         let _ = stream.read(&mut [0]);
     });
-    assert_eq!(outcome("websocket", "rr", refusing, &tls), (0, vec![ErrorKind::Malformed]));
+    assert_eq!(outcome("websocket", "rr", refusing, &tls), (0, vec![ErrorKind::WrongStatus]));
     let silent = scripted(drop);
     assert_eq!(outcome("websocket", "rr", silent, &tls), (0, vec![ErrorKind::EmptyReply]));
     let halfway = opened(|mut stream| {

@@ -273,6 +273,10 @@ impl FaultInjector {
         } else if !bytes.is_empty() {
             let _ = send(raw, bytes, MsgFlags::MSG_NOSIGNAL);
         }
+        // Another status is no reason to close.
+        if keep && fault == ErrorKind::WrongStatus {
+            return self.take(raw);
+        }
         self.connections.remove(&raw);
     }
 }

@@ -45,7 +45,7 @@ fn a_stall_counts_for_everyone_who_would_have_come() {
 #[test]
 fn injected_delays_and_faults_are_reported_exactly() {
     let (server, address) = truth(&[("delay", "uniform 1000 3000"), ("errors", "0.1")]);
-    let done = Engine::start(&client("rr", address, SIZE, 500)).done();
+    let done = Engine::start(&client("crr", address, SIZE, 500)).done();
     let truth = injected(server);
     assert_eq!(truth.operations, done.operations);
     assert_eq!(truth.errors, done.errors);
@@ -54,6 +54,22 @@ fn injected_delays_and_faults_are_reported_exactly() {
     assert!(least >= 1_000_000);
     // No answer is faster than the delay before it, but for the histogram's three digits.
     assert!(latency.percentile(50.0) >= truth.latency.unwrap().percentile(50.0).map(|v| v - v / 1000));
+}
+
+#[test]
+fn requests_that_lose_a_connection_that_stays_are_sent_again_and_all_are_counted() {
+    let (server, address) = truth(&[("errors", "0.1")]);
+    let done = Engine::start(&client("rr", address, SIZE, 500)).done();
+    let truth = injected(server);
+    let unanswered = |done: &Done| {
+        let kinds = [ErrorKind::Reset, ErrorKind::EmptyReply];
+        kinds.iter().filter_map(|kind| done.errors.0.get(kind)).sum::<u64>() + done.closed_idle
+    };
+    assert_eq!((truth.operations, unanswered(&truth)), (done.operations, unanswered(&done)));
+    assert!(done.closed_idle > 0);
+    for kind in [ErrorKind::Truncated, ErrorKind::Malformed, ErrorKind::WrongStatus] {
+        assert_eq!(truth.errors.0[&kind], done.errors.0[&kind], "{kind:?}");
+    }
 }
 
 #[test]

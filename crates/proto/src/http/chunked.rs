@@ -58,7 +58,7 @@ impl Chunked {
                 return if byte == b'\n' {
                     Ok(ParserState::Complete { rest: bytes.len() })
                 } else {
-                    Err(Malformed)
+                    Err(Malformed::Chunk)
                 };
             }
             self.framing(byte)?;
@@ -70,19 +70,19 @@ impl Chunked {
     fn framing(&mut self, byte: u8) -> Result<(), Malformed> {
         self.line += 1;
         if self.line > LONGEST_LINE {
-            return Err(Malformed);
+            return Err(Malformed::Chunk);
         }
         self.at = match (self.at, byte) {
             (At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 let digit = (byte as char).to_digit(16).expect("matched above");
-                self.size = self.size.checked_mul(16).ok_or(Malformed)? + u64::from(digit);
+                self.size = self.size.checked_mul(16).ok_or(Malformed::Chunk)? + u64::from(digit);
                 At::Size
             }
             // The first byte must be a digit.
             (At::Size, b';' | b' ' | b'\t') if self.line > 1 => At::Extension,
             (At::Size, b'\r') if self.line > 1 => At::SizeEnd,
             (At::Extension, b'\r') => At::SizeEnd,
-            (At::Extension, b'\n') => return Err(Malformed),
+            (At::Extension, b'\n') => return Err(Malformed::Chunk),
             (At::Extension, _) => At::Extension,
             (At::SizeEnd, b'\n') => {
                 self.line = 0;
@@ -96,7 +96,7 @@ impl Chunked {
             (At::TrailerStart, b'\r') => At::TrailerEnd,
             (At::Trailer, b'\n') => At::TrailerStart,
             (At::TrailerStart | At::Trailer, _) if byte != b'\n' => At::Trailer,
-            _ => return Err(Malformed),
+            _ => return Err(Malformed::Chunk),
         };
         Ok(())
     }

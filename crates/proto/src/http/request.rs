@@ -45,8 +45,15 @@ pub fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Res
     if !persistent && given("Connection").is_none() {
         lines += "Connection: close\r\n";
     }
+    let chunked = given("Transfer-Encoding").map(|line| check_coding(line)).transpose()?.is_some();
+    if chunked && given("Content-Length").is_some() {
+        return Err(Refusal::BadSpec(
+            "\"request.headers\": Content-Length and Transfer-Encoding exclude each other (RFC 9112, 6.2)"
+                .into(),
+        ));
+    }
     let has_body = !request.body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH");
-    if has_body && given("Content-Length").is_none() {
+    if has_body && !chunked && given("Content-Length").is_none() {
         lines += &format!("Content-Length: {}\r\n", request.body.len());
     }
     for line in &request.headers {
@@ -60,7 +67,33 @@ pub fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Res
         lines += &format!("{line}\r\n");
     }
     lines += "\r\n";
-    Ok([lines.as_bytes(), request.body.as_bytes()].concat())
+    let body = request.body.as_bytes();
+    Ok(if chunked {
+        [lines.as_bytes(), &in_chunks(body)].concat()
+    } else {
+        [lines.as_bytes(), body].concat()
+    })
+}
+
+/// RFC 9112 section 6.3: a request with another last coding than chunked has no end.
+fn check_coding(line: &str) -> Result<(), Refusal> {
+    let last = line.rsplit([',', ':']).next().unwrap_or_default();
+    if last.trim().eq_ignore_ascii_case("chunked") {
+        return Ok(());
+    }
+    Err(Refusal::BadSpec(format!(
+        "\"request.headers\": the last coding must be chunked, or the request has no end: {line:?}"
+    )))
+}
+
+/// The body as one chunk, and the chunk that ends it.
+fn in_chunks(body: &[u8]) -> Vec<u8> {
+    let mut chunks = Vec::new();
+    if !body.is_empty() {
+        chunks.extend(format!("{:x}\r\n", body.len()).bytes().chain(body.iter().copied()).chain(*b"\r\n"));
+    }
+    chunks.extend(b"0\r\n\r\n");
+    chunks
 }
 
 /// The result of parsing the start of a server's input.
@@ -140,6 +173,24 @@ mod tests {
         }
         request = Request { method: Some("GET / HTTP/1.1".into()), ..Request::default() };
         assert!(build("/", "h", true, &request).is_err());
+    }
+
+    #[test]
+    fn a_body_is_sent_in_chunks_where_a_header_says_so() {
+        let with = |headers: &[&str], body: &str| {
+            let headers = headers.iter().map(|line| (*line).to_owned()).collect();
+            let request =
+                Request { method: Some("POST".into()), headers, body: body.into(), ..Request::default() };
+            build("/", "h", true, &request).map(|bytes| String::from_utf8(bytes).unwrap())
+        };
+        let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let chunked = &["Transfer-Encoding: chunked"][..];
+        assert_eq!(with(chunked, "0123456789a").unwrap(), format!("{head}b\r\n0123456789a\r\n0\r\n\r\n"));
+        assert_eq!(with(chunked, "").unwrap(), format!("{head}0\r\n\r\n"));
+        assert!(with(&["transfer-encoding: gzip, Chunked"], "x").unwrap().ends_with("1\r\nx\r\n0\r\n\r\n"));
+        assert!(with(&["Transfer-Encoding: gzip"], "x").unwrap_err().to_string().contains("no end"));
+        let both = with(&["Transfer-Encoding: chunked", "Content-Length: 1"], "x").unwrap_err();
+        assert!(both.to_string().contains("exclude each other"), "{both}");
     }
 
     #[test]

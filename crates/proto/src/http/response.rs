@@ -11,16 +11,72 @@ pub use last::LastHead;
 
 use super::chunked::Chunked;
 use httparse::Status;
+use std::fmt;
 use std::mem::MaybeUninit;
 
 /// The longest head, in bytes; the servers here send less than a tenth. nginx refuses above 32 KiB.
 const LONGEST_HEAD: usize = 64 << 10;
-/// The largest number of headers; Apache's limit for requests is 100.
-const MAX_HEADERS: usize = 100;
+/// The largest number of headers: more than a head of that length usually has.
+const MAX_HEADERS: usize = 1_000;
 
-/// The bytes are not an HTTP response.
+/// Why the bytes are not an HTTP response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed;
+pub enum Malformed {
+    NotHttp,
+    Header,
+    LongHead,
+    ManyHeaders,
+    Status,
+    Length,
+    Lengths,
+    TwoFramings,
+    Chunk,
+    /// Bytes behind the response to the last request.
+    Excess,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotHttp => "not a response of HTTP/1.1",
+            Self::Header => "a header that is none",
+            Self::LongHead => "a head of more than 64 KiB",
+            Self::ManyHeaders => "more than 1,000 headers",
+            Self::Status => "a status below 100",
+            Self::Length => "a Content-Length that is no length",
+            Self::Lengths => "Content-Length twice, with two values",
+            Self::TwoFramings => "Content-Length and Transfer-Encoding: the end of the body is ambiguous",
+            Self::Chunk => "a chunk that is none",
+            Self::Excess => "more bytes than the response has, without another request",
+        })
+    }
+}
+
+/// What no server should send and what clients accept, because it changes no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Odd {
+    /// RFC 9112 section 6.1: HTTP/1.0 has no codings.
+    CodingInHttp10,
+    /// Section 6.1: status 204 has no body, and no coding.
+    CodingWithoutBody,
+    /// Section 5.2.
+    FoldedHeader,
+}
+
+impl Odd {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::CodingInHttp10, Self::CodingWithoutBody, Self::FoldedHeader];
+}
+
+impl fmt::Display for Odd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CodingInHttp10 => "Transfer-Encoding in HTTP/1.0",
+            Self::CodingWithoutBody => "Transfer-Encoding without a body",
+            Self::FoldedHeader => "folded header",
+        })
+    }
+}
 
 /// Whether the answer is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +109,7 @@ pub struct Head {
 #[derive(Debug, Default)]
 pub struct Parser {
     head: Option<Head>,
+    odd: Option<Odd>,
     chunked: Chunked,
     /// Body bytes so far, without chunk framing.
     body: u64,
@@ -99,6 +156,12 @@ impl Parser {
         self.head.as_ref()
     }
 
+    /// What is odd about the head.
+    #[inline]
+    pub fn odd(&self) -> Option<Odd> {
+        self.odd
+    }
+
     /// Body bytes so far.
     #[inline]
     pub fn body_bytes(&self) -> u64 {
@@ -137,15 +200,15 @@ impl Parser {
         let mut skipped = 0;
         loop {
             match last.parse(&bytes[skipped..])? {
-                Some((used, head)) if interim(head.status) => skipped += used,
-                Some((used, mut head)) => {
+                Some((used, (head, _))) if interim(head.status) => skipped += used,
+                Some((used, (mut head, odd))) => {
                     if self.bodiless {
                         head.framing = BodyFraming::Length(0);
                     }
-                    self.head = Some(head);
+                    (self.head, self.odd) = (Some(head), odd);
                     return Ok(Some(skipped + used));
                 }
-                None if bytes.len() - skipped > LONGEST_HEAD => return Err(Malformed),
+                None if bytes.len() - skipped > LONGEST_HEAD => return Err(Malformed::LongHead),
                 None => {
                     // Also without a byte left: the answer has begun and has not ended.
                     self.aside = Some(bytes[skipped..].to_vec());
@@ -195,13 +258,21 @@ fn interim(status: u16) -> bool {
     (100..200).contains(&status) && status != 101
 }
 
+/// A head, and what is odd about it.
+type ParsedHead = (Head, Option<Odd>);
+
 /// The head at the start of `bytes` and its length, or `None` if it is not complete.
-fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
+fn parse_head(bytes: &[u8]) -> Result<Option<(usize, ParsedHead)>, Malformed> {
     let mut headers = [MaybeUninit::uninit(); MAX_HEADERS];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default()
+        .allow_obsolete_multiline_headers_in_responses(true)
         .parse_response_with_uninit_headers(&mut response, bytes, &mut headers)
-        .map_err(|_| Malformed)?;
+        .map_err(|error| match error {
+            httparse::Error::TooManyHeaders => Malformed::ManyHeaders,
+            httparse::Error::HeaderName | httparse::Error::HeaderValue => Malformed::Header,
+            _ => Malformed::NotHttp,
+        })?;
     let Status::Complete(used) = parsed else { return Ok(None) };
     let status = response.code.expect("a complete head has a status");
     let mut fields = Fields::default();
@@ -219,17 +290,19 @@ struct Fields {
     coding: Option<bool>,
     close: bool,
     keep_alive: bool,
+    folded: bool,
 }
 
 impl Fields {
     #[inline]
     fn take(&mut self, header: &httparse::Header<'_>) -> Result<(), Malformed> {
+        self.folded |= header.value.contains(&b'\n');
         // By length first: most headers are none of the three.
         match header.name.len() {
             14 if header.name.eq_ignore_ascii_case("content-length") => {
                 let length = content_length(header.value)?;
                 if self.length.is_some_and(|other| other != length) {
-                    return Err(Malformed);
+                    return Err(Malformed::Lengths);
                 }
                 self.length = Some(length);
             }
@@ -250,21 +323,27 @@ impl Fields {
     }
 
     #[inline]
-    fn head(self, status: u16, version_1_1: bool) -> Result<Head, Malformed> {
-        // HTTP/1.0 has no codings: its framing is faulty (RFC 9112 section 6.1). No status has less than 100.
-        if status < 100 || (self.coding.is_some() && !version_1_1) {
-            return Err(Malformed);
+    fn head(self, status: u16, version_1_1: bool) -> Result<ParsedHead, Malformed> {
+        if status < 100 {
+            return Err(Malformed::Status);
         }
         let framing = match (status, self.coding, self.length) {
             (101 | 204 | 304, ..) => BodyFraming::Length(0),
             // Both together are an attempt at request smuggling: an error (RFC 9112 section 6.3, item 3).
-            (_, Some(_), Some(_)) => return Err(Malformed),
+            (_, Some(_), Some(_)) => return Err(Malformed::TwoFramings),
             (_, Some(true), None) => BodyFraming::Chunked,
             (_, None, Some(length)) => BodyFraming::Length(length),
             (_, Some(false) | None, None) => BodyFraming::UntilClose,
         };
+        // The framing of the first two is faulty: the connection ends with them (RFC 9112 section 6.1).
+        let odd = match self.coding {
+            Some(_) if !version_1_1 => Some(Odd::CodingInHttp10),
+            Some(_) if status == 204 => Some(Odd::CodingWithoutBody),
+            _ => self.folded.then_some(Odd::FoldedHeader),
+        };
+        let is_sound = matches!(odd, None | Some(Odd::FoldedHeader)) && framing != BodyFraming::UntilClose;
         let stays = if version_1_1 { !self.close } else { self.keep_alive && !self.close };
-        Ok(Head { status, framing, reusable: stays && framing != BodyFraming::UntilClose && status != 101 })
+        Ok((Head { status, framing, reusable: stays && is_sound && status != 101 }, odd))
     }
 }
 
@@ -278,11 +357,11 @@ fn content_length(value: &[u8]) -> Result<u64, Malformed> {
     let mut all = value.split(|b| *b == b',').map(|part| {
         let digits = part.trim_ascii();
         let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-        let text = std::str::from_utf8(digits).map_err(|_| Malformed)?;
-        if valid { text.parse().map_err(|_| Malformed) } else { Err(Malformed) }
+        let text = std::str::from_utf8(digits).map_err(|_| Malformed::Length)?;
+        if valid { text.parse().map_err(|_| Malformed::Length) } else { Err(Malformed::Length) }
     });
     let first = all.next().expect("split gives at least one part")?;
-    if all.all(|other| other == Ok(first)) { Ok(first) } else { Err(Malformed) }
+    if all.all(|other| other == Ok(first)) { Ok(first) } else { Err(Malformed::Lengths) }
 }
 
 #[cfg(test)]

@@ -20,6 +20,8 @@ pub mod mask;
 pub mod upgrade;
 pub mod utf8;
 
+use std::fmt;
+
 /// Which end of the connection this is: clients mask, servers do not (section 5.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -36,6 +38,16 @@ pub enum Broken {
     Protocol,
     NotUtf8,
     TooBig,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Protocol => "a frame that RFC 6455 forbids",
+            Self::NotUtf8 => "a text that is not UTF-8",
+            Self::TooBig => "a message of more than 16 MiB",
+        })
+    }
 }
 
 impl Broken {

@@ -71,6 +71,14 @@ pub fn respond(head: &[u8]) -> Result<Vec<u8>, Refused> {
     .into_bytes())
 }
 
+/// The status of a whole response head, if it is one.
+pub fn status(head: &[u8]) -> Option<u16> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut response = httparse::Response::new(&mut headers);
+    response.parse(head).ok()?;
+    response.code
+}
+
 /// Whether a whole response head opens the connection that was asked for with `nonce`.
 pub fn is_accepted(head: &[u8], nonce: [u8; 16]) -> bool {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
@@ -149,6 +157,7 @@ mod tests {
         ] {
             assert!(!is_accepted(answer.replacen(from, to, 1).as_bytes(), [7; 16]), "{to}");
         }
+        assert_eq!((status(b"HTTP/1.1 401 No\r\n\r\n"), status(b"SSH-2.0\r\n\r\n")), (Some(401), None));
     }
 
     proptest! {

@@ -131,3 +131,19 @@ fn an_empty_result_has_no_histogram() {
     assert!(!text(&result, Style::default()).contains('#'));
     assert!(json(&result).contains("\"requests_per_second\": 0.0"));
 }
+
+#[test]
+fn what_a_server_did_without_a_failure_is_shown() {
+    let spec = Spec::new(Role::Client, "https", "rr");
+    let handshakes = Some(HandshakeCounts { full: 7, resumed: 13 });
+    let accepted = [("folded header".to_owned(), 12)].into();
+    let done = Done { closed_idle: 3, accepted, handshakes, ..done() };
+    let text = text(&result(&spec, &done), Style::default());
+    for words in [
+        "closed      3 connections by the server between requests",
+        "accepted    folded header: 12 responses",
+        "handshakes  7 full, 13 resumed",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+}

@@ -9,6 +9,7 @@ use crate::report::Style;
 use crate::report::load::{self, LoadResult, Words};
 use crate::report::load_repeats as repeats;
 use crate::report::load_series;
+use crate::report::numbers::plain;
 use crate::url::Scheme;
 use linerate_contract::{Done, Event, Sample, Spec};
 use std::io::IsTerminal;
@@ -67,9 +68,7 @@ impl<'a> Operations<'a> {
         }
         for (done, _) in &results {
             if done.operations == 0 {
-                let what = self.words.operation;
-                let text = format!("no {what} succeeded: see `failed` above for the kinds of errors");
-                return Err(Error::NothingMeasured(text));
+                return Err(Error::NothingMeasured(self.nothing(spec, done)));
             }
             failed::check(spec, done, self.result.max_failed)?;
         }
@@ -98,6 +97,20 @@ impl<'a> Operations<'a> {
             show("");
         }
         Ok((done, samples))
+    }
+
+    /// Why there is no result.
+    fn nothing(&self, spec: &Spec, done: &Done) -> String {
+        let what = self.words.operation;
+        match spec.duration_ns.filter(|_| done.errors.total() == 0 && done.in_flight > 0) {
+            Some(time) => {
+                let seconds = plain(time.as_secs_f64());
+                format!("no {what} ended within {seconds} s, and none failed: a longer time is -d")
+            }
+            None => {
+                format!("no {what} succeeded: see `failed` above for the kinds of errors and their causes")
+            }
+        }
     }
 
     /// Whether a progress line is shown.

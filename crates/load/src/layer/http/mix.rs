@@ -16,6 +16,8 @@ use std::sync::Arc;
 const SHORTEST_ORDER: usize = 4 << 10;
 const LONGEST_ORDER: u64 = 64 << 10;
 
+const IDEMPOTENT: &[&str] = &["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
+
 /// A request, and what answers it.
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
@@ -24,6 +26,8 @@ pub(super) struct Kind {
     pub(super) length: usize,
     /// The answer to HEAD has a length and no body.
     pub(super) bodiless: bool,
+    /// It may be sent twice (RFC 9110 section 9.2.2).
+    pub(super) idempotent: bool,
     pub(super) verifier: Verifier,
 }
 
@@ -34,6 +38,8 @@ pub(super) struct Mix<const SEVERAL: bool> {
     all: Box<[Kind]>,
     order: Arc<[u16]>,
     next: usize,
+    /// Requests that are sent again, before the next of the order.
+    again: Vec<u16>,
 }
 
 impl<const SEVERAL: bool> Mix<SEVERAL> {
@@ -50,8 +56,10 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
             let host = request.host.as_deref().unwrap_or(&host);
             let (start, built) = (bytes.len(), request::build(path, host, persistent, request)?);
             bytes.extend(&built);
-            let bodiless = request.method.as_deref() == Some("HEAD");
-            Ok(Kind { start, length: built.len(), bodiless, verifier: Verifier::new(expect)? })
+            let method = request.method.as_deref().unwrap_or("GET");
+            let bodiless = method == "HEAD";
+            let idempotent = IDEMPOTENT.contains(&method);
+            Ok(Kind { start, length: built.len(), bodiless, idempotent, verifier: Verifier::new(expect)? })
         };
         let all: Vec<Kind> = match &spec.requests[..] {
             [] => vec![add(spec.path.as_deref().unwrap_or("/"), &common, spec.expect)?],
@@ -61,7 +69,10 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
                 .collect::<Result<_, Refusal>>()?,
         };
         let order = if SEVERAL { order(&spec.requests, spec.seed)? } else { Vec::new() };
-        Ok((Self { first: all[0].clone(), all: all.into(), order: order.into(), next: 0 }, bytes))
+        Ok((
+            Self { first: all[0].clone(), all: all.into(), order: order.into(), next: 0, again: Vec::new() },
+            bytes,
+        ))
     }
 
     /// The request with this number, of several.
@@ -73,9 +84,18 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
     /// The number of the next request.
     #[inline]
     pub(super) fn choose(&mut self) -> u16 {
+        if let Some(again) = self.again.pop() {
+            return again;
+        }
         let chosen = self.order[self.next];
         self.next = (self.next + 1) % self.order.len();
         chosen
+    }
+
+    /// The request was not answered, and is sent again.
+    #[cold]
+    pub(super) fn give_back(&mut self, number: u16) {
+        self.again.push(number);
     }
 }
 

@@ -3,6 +3,8 @@
 //! Requests are built once ([`mix`]); answers are parsed in place, in a buffer that all connections of a
 //! thread share. Between two reads a connection stores its descriptor and the state of its parser.
 
+mod answers;
+mod cause;
 mod mix;
 mod service;
 pub(super) mod verify;
@@ -10,13 +12,14 @@ pub(super) mod verify;
 pub use service::HttpService;
 
 use crate::layer::wire::plain::connected;
-use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
-use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
+use crate::layer::wire::{Received, Room, Source, Wire, Wires};
+use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply, Wrong};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, disconnect};
-use linerate_contract::{ErrorKind, Spec, TlsFailure};
-use linerate_proto::http::response::{LastHead, Parser, ParserState};
-use mix::Mix;
+use answers::Answers;
+use linerate_contract::{Causes, ErrorKind, HandshakeCounts, Spec, TlsFailure};
+use linerate_proto::http::response::{LastHead, Odd, Parser};
+use mix::{Kind, Mix};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -38,6 +41,7 @@ pub struct Http<C, const SEVERAL: bool = false> {
     connector: C,
     security: Option<String>,
     tls_failure: Option<TlsFailure>,
+    handshakes: Option<HandshakeCounts>,
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     depth: u16,
@@ -50,9 +54,12 @@ pub struct Http<C, const SEVERAL: bool = false> {
 struct Reader<const SEVERAL: bool> {
     mix: Mix<SEVERAL>,
     statuses: Box<[u64; STATUSES]>,
+    causes: Causes,
+    /// Answers by what is odd about them, in the order of [`Odd::ALL`].
+    odd: [u64; Odd::ALL.len()],
     last: LastHead,
     /// Further answers of the connection that received the last one.
-    further: VecDeque<Result<Answer, ErrorKind>>,
+    further: VecDeque<Result<Reply, ErrorKind>>,
 }
 
 /// One connection.
@@ -101,12 +108,15 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             connector,
             security: None,
             tls_failure: None,
+            handshakes: None,
             requests: requests.repeat(depth.into()).into(),
             depth,
             buffer: vec![0; BUFFER].into(),
             reader: Reader {
                 mix,
                 statuses: Box::new([0; STATUSES]),
+                causes: Causes::default(),
+                odd: [0; Odd::ALL.len()],
                 last: LastHead::default(),
                 further: VecDeque::with_capacity(depth.into()),
             },
@@ -147,8 +157,12 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let flow = wire.establish(&connection.socket).inspect_err(|_| {
             self.tls_failure = self.tls_failure.take().or_else(|| wire.tls_failure());
         })?;
-        if flow == Flow::Done && self.security.is_none() {
-            self.security = connection.wire.security();
+        if flow == Flow::Done
+            && let Some(resumed) = connection.wire.take_handshake()
+        {
+            let counts = self.handshakes.get_or_insert_default();
+            *(if resumed { &mut counts.resumed } else { &mut counts.full }) += 1;
+            self.security = self.security.take().or_else(|| connection.wire.security());
         }
         Ok(flow)
     }
@@ -176,32 +190,68 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let kind = self.reader.mix.kind(exchange.kind);
         let (start, length) = (if SEVERAL { kind.start } else { 0 }, kind.length);
         let bytes = &self.requests[start..start + length * usize::from(exchange.asked)];
-        let flow = wire.send(socket, &mut Requests { bytes, sent })?;
-        if flow == Flow::Done {
-            *sent = 0;
-            exchange.due = exchange.asked;
-            exchange.check = kind.verifier.begin();
+        match wire.send(socket, &mut Requests { bytes, sent }) {
+            Ok(Flow::Done) => {
+                *sent = 0;
+                exchange.expect(kind);
+                Ok(Flow::Done)
+            }
+            Ok(Flow::Blocked) => Ok(Flow::Blocked),
+            Err(kind) => {
+                self.reader.note_end(exchange, kind);
+                Err(kind)
+            }
         }
-        Ok(flow)
+    }
+
+    fn has_early_answer(&mut self, connection: &mut Self::Connection) -> bool {
+        if connection.sent == 0 {
+            return false;
+        }
+        let exchange = &mut connection.exchange;
+        exchange.expect(self.reader.mix.kind(exchange.kind));
+        let reply = match self.receive(connection) {
+            Ok(Reply::Complete(answer)) => Ok(Reply::Complete(Answer { reusable: false, ..answer })),
+            Ok(Reply::Wrong(wrong)) => Ok(Reply::Wrong(Wrong { reusable: false, ..wrong })),
+            // A closed connection has an error of its own.
+            Err(kind) if !matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply) => Err(kind),
+            _ => return false,
+        };
+        self.reader.further.push_front(reply);
+        true
+    }
+
+    fn can_send_again(&mut self, connection: &mut Self::Connection, _kind: ErrorKind) -> bool {
+        let Exchange { kind, parser, .. } = &connection.exchange;
+        let again = parser.is_fresh() && self.reader.mix.kind(*kind).idempotent;
+        if let Some(number) = kind.filter(|_| again) {
+            self.reader.mix.give_back(number);
+        }
+        again
     }
 
     #[inline]
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
         if let Some(next) = self.reader.further.pop_front() {
-            return next.map(Reply::Complete);
+            return next;
         }
         let HttpConnection { socket, wire, exchange, .. } = connection;
         for _ in 0..MAX_READS {
             let mut answers = Answers { reader: &mut self.reader, exchange, first: None };
-            let received = wire.receive(socket, &mut self.buffer, &mut answers).inspect_err(|_| {
-                self.tls_failure = self.tls_failure.take().or_else(|| wire.tls_failure());
-            })?;
-            if let Some(answer) = answers.first {
-                return Ok(Reply::Complete(answer));
+            let received = match wire.receive(socket, &mut self.buffer, &mut answers) {
+                Ok(received) => received,
+                Err(kind) => {
+                    self.reader.note_end(exchange, kind);
+                    self.tls_failure = self.tls_failure.take().or_else(|| wire.tls_failure());
+                    return Err(kind);
+                }
+            };
+            if let Some(first) = answers.first {
+                return Ok(first);
             }
             match received {
                 Received::Nothing => return Ok(Reply::Waiting),
-                Received::End => return answers.end(wire.is_cut()).map(Reply::Complete),
+                Received::End => return answers.end(wire.is_cut()),
                 Received::More | Received::Drained => {}
             }
         }
@@ -212,13 +262,37 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         self.security.clone()
     }
 
+    fn handshakes(&self) -> Option<HandshakeCounts> {
+        self.handshakes
+    }
+
     fn tls_failure(&self) -> Option<TlsFailure> {
         self.tls_failure.clone()
+    }
+
+    fn causes(&self) -> Causes {
+        self.reader.causes.clone()
+    }
+
+    fn accepted(&self) -> BTreeMap<String, u64> {
+        let counted = Odd::ALL.iter().zip(self.reader.odd).filter(|(_, n)| *n > 0);
+        counted.map(|(odd, n)| (odd.to_string(), n)).collect()
     }
 
     fn statuses(&self) -> BTreeMap<String, u64> {
         let counted = self.reader.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
         counted.map(|(status, n)| (status.to_string(), *n)).collect()
+    }
+}
+
+impl Exchange {
+    /// The answers to what is sent are next, unless they are already.
+    #[inline]
+    fn expect(&mut self, kind: &mut Kind) {
+        if self.due == 0 {
+            self.due = self.asked;
+            self.check = kind.verifier.begin();
+        }
     }
 }
 
@@ -251,99 +325,6 @@ impl Source for Requests<'_> {
         room[..count].copy_from_slice(&rest[..count]);
         *self.sent += count as u32;
         count
-    }
-}
-
-/// The answers that one look at the socket gave.
-struct Answers<'a, const SEVERAL: bool> {
-    reader: &'a mut Reader<SEVERAL>,
-    exchange: &'a mut Exchange,
-    first: Option<Answer>,
-}
-
-impl<const SEVERAL: bool> Sink for Answers<'_, SEVERAL> {
-    #[inline]
-    fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
-        let mut left = &*bytes;
-        loop {
-            match self.parse(left) {
-                Ok((None, _)) => return Ok(()),
-                Ok((Some(answer), rest)) => {
-                    if self.first.is_none() {
-                        self.first = Some(answer);
-                    } else {
-                        self.reader.further.push_back(Ok(answer));
-                    }
-                    // Bytes behind the last answer before a close are ignored.
-                    if rest == 0 || !answer.reusable {
-                        return Ok(());
-                    }
-                    left = &left[left.len() - rest..];
-                }
-                Err(kind) if self.first.is_none() => return Err(kind),
-                // Those before it are good.
-                Err(kind) => {
-                    self.reader.further.push_back(Err(kind));
-                    return Ok(());
-                }
-            }
-        }
-    }
-}
-
-impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
-    /// The answer that is complete with these bytes, and how many bytes are behind it.
-    #[inline]
-    fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Answer>, usize), ErrorKind> {
-        let Exchange { kind, parser, check, .. } = &mut *self.exchange;
-        let Reader { mix, statuses, last, .. } = &mut *self.reader;
-        let verifier = &mix.kind(*kind).verifier;
-        let state = parser
-            .feed(bytes, last, |at, bytes| verifier.body(check, at, bytes))
-            .map_err(|_| ErrorKind::Malformed)?;
-        // An unexpected head ends the operation at once: its body may never arrive.
-        if let Some(head) = parser.head()
-            && let Err(kind) = verifier.head(head)
-        {
-            statuses[usize::from(head.status) % STATUSES] += 1;
-            return Err(kind);
-        }
-        let ParserState::Complete { rest } = state else { return Ok((None, 0)) };
-        let answer = self.complete()?;
-        if rest > 0 && self.exchange.due == 0 {
-            // No further request was sent.
-            return Err(ErrorKind::Malformed);
-        }
-        Ok((Some(answer), rest))
-    }
-
-    /// The peer has closed.
-    #[cold]
-    fn end(&mut self, cut: bool) -> Result<Answer, ErrorKind> {
-        if self.exchange.parser.end_completes() && !cut {
-            self.complete()
-        } else if self.exchange.parser.is_fresh() {
-            Err(ErrorKind::EmptyReply)
-        } else {
-            Err(ErrorKind::Truncated)
-        }
-    }
-
-    #[inline]
-    fn complete(&mut self) -> Result<Answer, ErrorKind> {
-        let (exchange, reader) = (&mut *self.exchange, &mut *self.reader);
-        let head = *exchange.parser.head().expect("an answer is complete only after its head");
-        let bytes = exchange.parser.body_bytes();
-        reader.statuses[usize::from(head.status) % STATUSES] += 1;
-        let verified = reader.mix.kind(exchange.kind).verifier.answer(&exchange.check, bytes)?;
-        exchange.kind = None;
-        let kind = reader.mix.kind(None);
-        exchange.parser = Parser::new(kind.bodiless);
-        exchange.due = exchange.due.saturating_sub(1);
-        if exchange.due > 0 {
-            exchange.check = kind.verifier.begin();
-        }
-        Ok(Answer { bytes, verified, reusable: head.reusable })
     }
 }
 

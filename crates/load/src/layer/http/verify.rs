@@ -54,6 +54,11 @@ impl Verifier {
         Check { wanted, ..Check::default() }
     }
 
+    /// What is expected.
+    pub(in crate::layer) fn expected(&self) -> Expect {
+        self.expect
+    }
+
     /// Checks a head. Without an expected status any final one below 400 is good, as in wrk and ab; 101
     /// answers a request for another protocol, which this client does not send.
     #[inline]

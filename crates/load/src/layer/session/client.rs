@@ -11,7 +11,7 @@ use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, stream_error};
 use crate::{clock, tcp_info};
-use linerate_contract::{Direction, ErrorKind, Nanos, Spec, TcpInfo, TlsFailure, page};
+use linerate_contract::{Causes, Direction, ErrorKind, Nanos, Spec, TcpInfo, TlsFailure, page};
 use linerate_proto::websocket::End;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{Shutdown, shutdown};
@@ -92,6 +92,7 @@ pub struct Sessions<C, F, K> {
     spec: Arc<Spec>,
     security: Option<String>,
     tls_failure: Option<TlsFailure>,
+    causes: Causes,
     room: Room,
     most_reads: usize,
     input: Box<[u8]>,
@@ -107,10 +108,22 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
             spec: self.spec.clone(),
             security: self.security.clone(),
             tls_failure: self.tls_failure.clone(),
+            causes: self.causes.clone(),
             room: self.room,
             most_reads: self.most_reads,
             input: self.input.clone(),
             framing: PhantomData,
+        }
+    }
+}
+
+impl<C: Wires, F: Framing, K: ClientKind> Sessions<C, F, K> {
+    /// Keeps the first reason of a kind of failure.
+    #[cold]
+    fn note(&mut self, session: &Session<C::Wire, F, K::Script>, kind: ErrorKind) {
+        self.tls_failure = self.tls_failure.take().or_else(|| session.tls_failure());
+        if let Some(cause) = session.cause() {
+            self.causes.note(kind, || cause.clone());
         }
     }
 }
@@ -143,6 +156,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             spec: Arc::new(spec.clone()),
             security: None,
             tls_failure: None,
+            causes: Causes::default(),
             room,
             most_reads: most_reads(room),
             input: vec![0; room.input].into(),
@@ -167,9 +181,8 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         if connected(&connection.socket)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
-        let flow = connection.session.establish(&connection.socket, &mut self.input).inspect_err(|_| {
-            self.tls_failure = self.tls_failure.take().or_else(|| connection.session.tls_failure());
-        })?;
+        let established = connection.session.establish(&connection.socket, &mut self.input);
+        let flow = established.inspect_err(|kind| self.note(&connection.session, *kind))?;
         if flow == Flow::Done {
             connection.established = true;
             self.security = self.security.take().or_else(|| connection.session.security());
@@ -204,9 +217,13 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
                     return Ok(if blocked { Reply::Blocked } else { Reply::Unfinished });
                 }
             }
-            let received = session.receive(socket, &mut self.input).inspect_err(|_| {
-                self.tls_failure = self.tls_failure.take().or_else(|| session.tls_failure());
-            })?;
+            let received = match session.receive(socket, &mut self.input) {
+                Ok(received) => received,
+                Err(kind) => {
+                    self.note(session, kind);
+                    return Err(kind);
+                }
+            };
             match received {
                 Received::More | Received::Drained => {}
                 Received::Nothing if blocked => return Ok(Reply::Blocked),
@@ -228,6 +245,19 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             }
         }
         Ok(Reply::Unfinished)
+    }
+
+    fn can_send_again(&mut self, connection: &mut Self::Connection, kind: ErrorKind) -> bool {
+        let session = &mut connection.session;
+        if kind == ErrorKind::Reset {
+            // The message met the end of the connection, and the close message may not be read yet.
+            let _ = session.receive(&connection.socket, &mut self.input);
+        }
+        session.is_closed_in_order() && session.script().cut() == ErrorKind::EmptyReply
+    }
+
+    fn causes(&self) -> Causes {
+        self.causes.clone()
     }
 
     fn finish(&mut self, connection: &mut Self::Connection) {

@@ -2,13 +2,14 @@
 
 use super::script::{Ended, Script};
 use crate::refusal::Refusal;
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{Cause, ErrorKind, Spec};
 use linerate_proto::http::request::check_target;
+use linerate_proto::speech::spoken;
 use linerate_proto::websocket::decoder::{Decoder, Receiver};
 use linerate_proto::websocket::encoder::{Encoder, Messages};
 use linerate_proto::websocket::frame::Opcode;
 use linerate_proto::websocket::mask::Key;
-use linerate_proto::websocket::{End, upgrade};
+use linerate_proto::websocket::{End, close, upgrade};
 use ring::rand::{SecureRandom, SystemRandom};
 
 /// Both directions of one connection's framing.
@@ -46,6 +47,14 @@ pub trait Framing: Send + Sized {
     fn end(&mut self) -> bool;
     /// Whether both ends have sent a close message.
     fn is_over(&self) -> bool;
+    /// Whether the peer has ended the conversation in order, by a close message without a fault.
+    fn is_closed_in_order(&self) -> bool {
+        false
+    }
+    /// Why the peer's bytes were refused.
+    fn cause(&self) -> Option<&Cause> {
+        None
+    }
 }
 
 /// Writes one behind the other, as tcp and tls have them.
@@ -128,6 +137,9 @@ impl Framing for Raw {
     }
 }
 
+/// Codes of a close message without a fault: a normal end, going away, and a restart of the server.
+const IN_ORDER: &[u16] = &[close::NORMAL, 1001, 1012];
+
 /// Messages of this length and more are sent from where they lie; below, a copy costs less than a call.
 const WORTH_A_CALL: u64 = 16 << 10;
 
@@ -144,6 +156,9 @@ struct Frames {
     head: Option<Vec<u8>>,
     nonce: [u8; 16],
     message: u64,
+    /// The code of the peer's close message.
+    closed: Option<u16>,
+    cause: Option<Box<Cause>>,
 }
 
 impl Framing for WebSocket {
@@ -165,7 +180,9 @@ impl Framing for WebSocket {
             encoder.say(&upgrade::request(&host, path, nonce));
         }
         let decoder = Decoder::new(end).unmasking(is_unmasking(spec)?);
-        Ok(Self(Box::new(Frames { end, encoder, decoder, head: Some(Vec::new()), nonce, message: 0 })))
+        let head = Some(Vec::new());
+        let (closed, cause) = (None, None);
+        Ok(Self(Box::new(Frames { end, encoder, decoder, head, nonce, message: 0, closed, cause })))
     }
 
     fn is_established(&self) -> bool {
@@ -206,9 +223,11 @@ impl Framing for WebSocket {
             let Some(used) = self.0.shake_hands(bytes)? else { return Ok(()) };
             &mut bytes[used..]
         };
-        let mut incoming = Delivery { script, encoder: &mut self.0.encoder };
-        self.0.decoder.feed(bytes, &mut incoming).map_err(|broken| {
-            self.0.encoder.close(Some(broken.code()));
+        let Frames { encoder, decoder, closed, cause, .. } = &mut *self.0;
+        let mut incoming = Delivery { script, encoder, closed };
+        decoder.feed(bytes, &mut incoming).map_err(|broken| {
+            encoder.close(Some(broken.code()));
+            cause.get_or_insert_with(|| Box::new(Cause::showing(broken.to_string(), bytes)));
             ErrorKind::Malformed
         })
     }
@@ -224,6 +243,14 @@ impl Framing for WebSocket {
 
     fn is_over(&self) -> bool {
         self.0.decoder.is_closed() && self.0.encoder.is_closing()
+    }
+
+    fn is_closed_in_order(&self) -> bool {
+        self.0.closed.is_some_and(|code| IN_ORDER.contains(&code))
+    }
+
+    fn cause(&self) -> Option<&Cause> {
+        self.0.cause.as_deref()
     }
 }
 
@@ -248,12 +275,30 @@ impl Frames {
                 self.encoder.say(upgrade::BAD_REQUEST.0.as_bytes());
                 return Err(ErrorKind::Malformed);
             }
-            return if head.len() > upgrade::LONGEST_HEAD { Err(ErrorKind::Malformed) } else { Ok(None) };
+            let is_none = self.end == End::Client && !b"HTTP/1.".starts_with(&head[..head.len().min(7)]);
+            if !is_none && head.len() <= upgrade::LONGEST_HEAD {
+                return Ok(None);
+            }
+            let text = match spoken(head) {
+                Some(protocol) if is_none => format!("the server speaks {protocol} there"),
+                _ if is_none => "no response of HTTP/1.1 to the upgrade".into(),
+                _ => "a head of more than 8 KiB".into(),
+            };
+            self.cause = Some(Box::new(Cause::showing(text, head)));
+            return Err(ErrorKind::Malformed);
         };
         let whole = &head[..end];
         match self.end {
             End::Client if upgrade::is_accepted(whole, self.nonce) => {}
-            End::Client => return Err(ErrorKind::Malformed),
+            End::Client => {
+                let (kind, text) = match upgrade::status(whole) {
+                    None => (ErrorKind::Malformed, "no response of HTTP/1.1 to the upgrade".into()),
+                    Some(101) => (ErrorKind::Malformed, "an upgrade that was not asked for".into()),
+                    Some(status) => (ErrorKind::WrongStatus, format!("the upgrade has status {status}")),
+                };
+                self.cause = Some(Box::new(Cause::showing(text, whole)));
+                return Err(kind);
+            }
             End::Server => match upgrade::respond(whole) {
                 Ok(answer) => self.encoder.say(&answer),
                 Err(refused) => {
@@ -292,6 +337,7 @@ impl<S: Script> Messages for Gated<'_, S> {
 struct Delivery<'a, S> {
     script: &'a mut S,
     encoder: &'a mut Encoder,
+    closed: &'a mut Option<u16>,
 }
 
 impl<S: Script> Receiver for Delivery<'_, S> {
@@ -310,6 +356,7 @@ impl<S: Script> Receiver for Delivery<'_, S> {
     }
 
     fn close(&mut self, code: Option<u16>) {
+        *self.closed = Some(code.unwrap_or(close::NORMAL));
         // Section 5.5.1: answered with the same code.
         self.encoder.close(code);
     }

@@ -161,6 +161,11 @@ pub trait Wire: Send + Sized {
         None
     }
 
+    /// Whether the handshake that is over resumed a session; once for each connection.
+    fn take_handshake(&mut self) -> Option<bool> {
+        None
+    }
+
     /// Why a TLS session has failed, once it has.
     fn tls_failure(&self) -> Option<TlsFailure> {
         None

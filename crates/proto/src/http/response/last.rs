@@ -2,7 +2,7 @@
 //! that changes each second. Equal bytes have equal meaning: they are compared (10 ns) and not parsed again
 //! (250 ns).
 
-use super::{Head, Malformed, parse_head};
+use super::{Malformed, ParsedHead, parse_head};
 
 /// Longer heads are parsed each time, in bytes; the heads of the servers here have 150 to 300.
 const LONGEST: usize = 1024;
@@ -12,7 +12,7 @@ const LONGEST: usize = 1024;
 pub struct LastHead {
     bytes: Box<[u8; LONGEST]>,
     length: usize,
-    head: Option<Head>,
+    head: Option<ParsedHead>,
 }
 
 impl Default for LastHead {
@@ -24,7 +24,7 @@ impl Default for LastHead {
 impl LastHead {
     /// As [`parse_head`].
     #[inline]
-    pub(super) fn parse(&mut self, bytes: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
+    pub(super) fn parse(&mut self, bytes: &[u8]) -> Result<Option<(usize, ParsedHead)>, Malformed> {
         match self.head {
             // A head ends with its empty line: the bytes behind it cannot change its meaning.
             Some(head) if bytes.starts_with(&self.bytes[..self.length]) => Ok(Some((self.length, head))),
@@ -32,7 +32,7 @@ impl LastHead {
         }
     }
 
-    fn parse_anew(&mut self, bytes: &[u8]) -> Result<Option<(usize, Head)>, Malformed> {
+    fn parse_anew(&mut self, bytes: &[u8]) -> Result<Option<(usize, ParsedHead)>, Malformed> {
         let parsed = parse_head(bytes)?;
         if let Some((used, head)) = parsed
             && used <= LONGEST
@@ -60,7 +60,7 @@ mod tests {
         let longer = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
         assert_eq!(last.parse(longer), parse_head(longer));
         assert_eq!(last.parse(first), Ok(expected));
-        assert_eq!(last.parse(b"SMTP"), Err(Malformed));
+        assert_eq!(last.parse(b"SMTP"), Err(Malformed::NotHttp));
         assert_eq!(last.parse(first), Ok(expected));
     }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 /// The result of parsing some bytes.
 #[derive(Debug, Clone, PartialEq)]
 struct Outcome {
-    state: Result<ParserState, Malformed>,
+    state: Result<ParserState, ()>,
     head: Option<Head>,
     body: Vec<u8>,
     end_completes: bool,
@@ -21,21 +21,22 @@ fn parse(pieces: &[&[u8]]) -> Outcome {
     // A read of 0 bytes is the end of input, which the parser does not receive.
     let pieces: Vec<_> = pieces.iter().filter(|piece| !piece.is_empty()).collect();
     for (i, piece) in pieces.iter().enumerate() {
-        state = parser.feed(piece, &mut last, |at, data| {
+        let fed = parser.feed(piece, &mut last, |at, data| {
             assert_eq!(at, body.len() as u64);
             body.extend_from_slice(data);
         });
+        state = fed.map_err(|_| ());
         match state {
             Ok(ParserState::More) => {}
             // Bytes behind a complete answer are an error, in the same piece or in the next.
-            Ok(ParserState::Complete { rest }) if rest > 0 || i + 1 < pieces.len() => state = Err(Malformed),
+            Ok(ParserState::Complete { rest }) if rest > 0 || i + 1 < pieces.len() => state = Err(()),
             _ => {}
         }
         if state != Ok(ParserState::More) {
             break;
         }
     }
-    if state == Err(Malformed) {
+    if state == Err(()) {
         return Outcome { state, head: None, body: Vec::new(), end_completes: false, fresh: false };
     }
     assert_eq!(parser.body_bytes(), body.len() as u64);
@@ -82,7 +83,6 @@ fn heads_that_no_server_may_send_are_malformed() {
     for answer in [
         "HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n",
-        "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nContent-Length: 3\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding:\r\nContent-Length: 3\r\n\r\n",
     ] {
@@ -90,6 +90,49 @@ fn heads_that_no_server_may_send_are_malformed() {
     }
     let several = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: \r\n\r\n";
     assert_eq!(head(several).unwrap().framing, BodyFraming::Chunked);
+}
+
+#[test]
+fn what_other_clients_accept_is_accepted_and_noted() {
+    let odd = |answer: &str| {
+        let mut parser = Parser::default();
+        parser.feed(answer.as_bytes(), &mut LastHead::default(), |_, _| {}).unwrap();
+        parser.head().map(|head| (head.framing, head.reusable, parser.odd()))
+    };
+    assert_eq!(
+        odd("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        Some((BodyFraming::Chunked, false, Some(Odd::CodingInHttp10)))
+    );
+    assert_eq!(
+        odd("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        Some((BodyFraming::Length(0), false, Some(Odd::CodingWithoutBody)))
+    );
+    assert_eq!(
+        odd("HTTP/1.1 200 OK\r\nX: a,\r\n b\r\nContent-Length: 3\r\n\r\n"),
+        Some((BodyFraming::Length(3), true, Some(Odd::FoldedHeader)))
+    );
+    let many = "X: y\r\n".repeat(150);
+    assert_eq!(
+        odd(&format!("HTTP/1.1 200 OK\r\n{many}Content-Length: 3\r\n\r\n")),
+        Some((BodyFraming::Length(3), true, None))
+    );
+}
+
+#[test]
+fn a_response_that_is_none_has_a_reason() {
+    let reason = |bytes: &str| {
+        Parser::default().feed(bytes.as_bytes(), &mut LastHead::default(), |_, _| {}).unwrap_err().to_string()
+    };
+    for (bytes, text) in [
+        ("SSH-2.0-OpenSSH_9.2\r\n", "not a response"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n", "is no length"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", "two values"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", "ambiguous"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "a chunk"),
+        (&format!("HTTP/1.1 200 OK\r\n{}", "X: y\r\n".repeat(1_100)), "1,000 headers"),
+    ] {
+        assert!(reason(bytes).contains(text), "{bytes}: {}", reason(bytes));
+    }
 }
 
 #[test]
@@ -109,7 +152,7 @@ fn version_and_headers_determine_whether_a_connection_is_reusable() {
 fn bodies_end_as_their_framing_requires() {
     let whole = parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"]);
     assert_eq!((whole.state, &whole.body[..]), (Ok(ParserState::Complete { rest: 0 }), &b"abc"[..]));
-    assert_eq!(parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd"]).state, Err(Malformed));
+    assert_eq!(parse(&[b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabcd"]).state, Err(()));
     let open = parse(&[b"HTTP/1.1 200 OK\r\n\r\nabc"]);
     assert_eq!((open.state, open.end_completes), (Ok(ParserState::More), true));
     let chunked = parse(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -134,7 +177,7 @@ fn broken_chunks_are_malformed() {
         "0\r\n\n",
     ] {
         let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
-        assert_eq!(parse(&[answer.as_bytes()]).state, Err(Malformed), "{body:?}");
+        assert_eq!(parse(&[answer.as_bytes()]).state, Err(()), "{body:?}");
     }
 }
 
@@ -155,7 +198,7 @@ fn an_endless_head_is_malformed() {
     let outcome = (0..100)
         .map(|_| parser.feed(&[b'x'; 1000], &mut last, |_, _| {}))
         .find(|o| *o != Ok(ParserState::More));
-    assert_eq!(outcome, Some(Err(Malformed)));
+    assert_eq!(outcome, Some(Err(Malformed::LongHead)));
 }
 
 /// Mostly valid answers, so that cuts fall into every part.

@@ -3,8 +3,8 @@
 //! Certificates are checked against `tls.authority`, or without one against the system's roots, or not at all
 //! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer offers it, as in browsers.
 
-use super::config::{bad, protocols};
-use super::trust::{Anyone, identified, reason, roots};
+use super::config::{bad, preferring_aes_128, protocols};
+use super::trust::{identified, reason, verifier};
 use super::tunnel::TunnelMouth;
 use super::{describe_security, plain};
 use crate::layer::wire::{Flow, Received, Room, Sink, Source, Wire, Wires};
@@ -13,9 +13,8 @@ use crate::socket::{recv, send, stream_error};
 use linerate_contract::{ErrorKind, Spec, Tls, TlsFailure};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
-use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use rustls::{CipherSuite, ClientConfig, ClientConnection};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -48,7 +47,7 @@ impl Wires for AnyTlsConnector {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
         let tunnel = self.tunnel.clone().map(|request| Box::new(TunnelMouth::new(request)));
-        Ok(AnyTlsWire { tls, tunnel, connected: false, cut: false, failure: None })
+        Ok(AnyTlsWire { tls, tunnel, connected: false, is_counted: false, cut: false, failure: None })
     }
 }
 
@@ -58,6 +57,8 @@ pub struct AnyTlsWire {
     tls: Box<ClientConnection>,
     tunnel: Option<Box<TunnelMouth>>,
     connected: bool,
+    /// Its handshake was asked for.
+    is_counted: bool,
     /// The peer has ended the connection without close_notify.
     cut: bool,
     failure: Option<Box<TlsFailure>>,
@@ -137,6 +138,12 @@ impl Wire for AnyTlsWire {
 
     fn is_cut(&self) -> bool {
         self.cut
+    }
+
+    #[inline]
+    fn take_handshake(&mut self) -> Option<bool> {
+        let was_counted = std::mem::replace(&mut self.is_counted, true);
+        (!was_counted).then(|| self.tls.handshake_kind() == Some(HandshakeKind::Resumed))
     }
 
     #[cold]
@@ -238,24 +245,19 @@ pub(in crate::layer) fn server_name(spec: &Spec) -> Result<ServerName<'static>, 
 }
 
 fn config(insecure: bool, tls: &Tls) -> Result<ClientConfig, Refusal> {
-    let mut provider = ring::default_provider();
-    // AES-128-GCM first, as in browsers. A server that follows its client then has the suite of the others.
-    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
-    let provider = Arc::new(provider);
+    let provider = preferring_aes_128();
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
-    let builder = if insecure {
-        builder.dangerous().with_custom_certificate_verifier(Anyone::by(provider))
-    } else {
-        builder.with_root_certificates(roots(&tls.authority)?)
-    };
-    identified(builder, tls)
+    let verifier = verifier(insecure, &tls.authority, provider)?;
+    identified(builder.dangerous().with_custom_certificate_verifier(verifier), tls)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustls::CipherSuite;
+    use rustls::crypto::ring;
 
     #[test]
     fn the_client_prefers_aes_128_and_offers_the_others_too() {

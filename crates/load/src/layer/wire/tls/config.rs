@@ -1,14 +1,14 @@
-//! TLS 1.3 with AES-128-GCM and nothing else, from the PEM texts of a spec.
+//! TLS 1.3 from the PEM texts of a spec: servers and QUIC have AES-128-GCM and nothing else, clients of TLS
+//! and WebSocket prefer it.
 
 use super::handshake::{Handshake, describe_security};
-use super::trust::{Anyone, identified, roots};
+use super::trust::{identified, verifier};
 use super::{Room, TlsWire};
 use crate::layer::wire::Wires;
 use crate::refusal::Refusal;
 use linerate_contract::resumption::Handshakes;
 use linerate_contract::{ErrorKind, Spec, Tls};
-use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{UnbufferedClientConnection, WebPkiServerVerifier};
+use rustls::client::UnbufferedClientConnection;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -73,17 +73,14 @@ impl Wires for TlsAcceptor {
 /// Certificates that cannot be read.
 pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refusal> {
     let tls = spec.tls.clone().unwrap_or_default();
-    let builder = ClientConfig::builder_with_provider(provider())
+    // A server of somebody else may have another suite.
+    let is_open = ["tls", "wss"].contains(&spec.layer.as_str());
+    let provider = if is_open { preferring_aes_128() } else { only_aes_128() };
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
-    let verifier: Arc<dyn ServerCertVerifier> =
-        if spec.request.as_ref().is_some_and(|request| request.insecure) {
-            Anyone::by(provider())
-        } else {
-            let roots = Arc::new(roots(&tls.authority)?);
-            let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build();
-            verifier.map_err(|e| bad("authority", e))?
-        };
+    let insecure = spec.request.as_ref().is_some_and(|request| request.insecure);
+    let verifier = verifier(insecure, &tls.authority, provider)?;
     let handshakes = handshakes(spec)?;
     let verifier = handshakes.verifier(verifier, spec.connections);
     let mut config = identified(builder.dangerous().with_custom_certificate_verifier(verifier), &tls)?;
@@ -112,7 +109,7 @@ pub(in crate::layer) fn security() -> String {
 pub(in crate::layer) fn server_config(spec: &Spec) -> Result<ServerConfig, Refusal> {
     let tls = spec.tls.as_ref().ok_or_else(missing)?;
     let (chain, key) = certified(tls)?;
-    let mut config = ServerConfig::builder_with_provider(provider())
+    let mut config = ServerConfig::builder_with_provider(only_aes_128())
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?
         .with_no_client_auth()
@@ -132,7 +129,14 @@ pub(super) fn certified(
     Ok((chain, key))
 }
 
-fn provider() -> Arc<CryptoProvider> {
+/// AES-128-GCM first, as in browsers. A server that follows its client then has the suite of the others.
+pub(super) fn preferring_aes_128() -> Arc<CryptoProvider> {
+    let mut provider = ring::default_provider();
+    provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
+}
+
+fn only_aes_128() -> Arc<CryptoProvider> {
     let mut provider = ring::default_provider();
     provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
     Arc::new(provider)

@@ -3,11 +3,12 @@
 use super::config::{bad, certified};
 use crate::refusal::Refusal;
 use linerate_contract::{Tls, TlsFailure};
-use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WantsClientCert, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error,
     RootCertStore, SignatureScheme,
@@ -39,6 +40,10 @@ pub(super) fn reason(error: &Error) -> TlsFailure {
             | CertificateError::ExpiredContext { .. }
             | CertificateError::NotValidYet
             | CertificateError::NotValidYetContext { .. } => TlsFailure::Expired,
+            // A server that is its own authority, and that nobody has named.
+            CertificateError::Other(why) if why.to_string().contains("CaUsedAsEndEntity") => {
+                TlsFailure::UnknownAuthority
+            }
             _ => TlsFailure::Other(error.to_string()),
         },
         Error::AlertReceived(
@@ -52,17 +57,77 @@ pub(super) fn reason(error: &Error) -> TlsFailure {
     }
 }
 
-/// Whom to trust: this authority (PEM), or whom the system trusts if there is none.
-pub(super) fn roots(authority: &str) -> Result<RootCertStore, Refusal> {
-    if authority.is_empty() {
-        return system_roots();
+/// Checks a server's certificate: against this authority (PEM), against those of the system if there is none,
+/// or not at all (`insecure`).
+pub(super) fn verifier(
+    insecure: bool,
+    authority: &str,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Refusal> {
+    if insecure {
+        return Ok(Arc::new(Anyone(provider)));
     }
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
-        let certificate = certificate.map_err(|e| bad("authority", e))?;
-        roots.add(certificate).map_err(|e| bad("authority", e))?;
+    let given = CertificateDer::pem_slice_iter(authority.as_bytes());
+    let given = given.collect::<Result<Vec<_>, _>>().map_err(|e| bad("authority", e))?;
+    let mut roots = if authority.is_empty() { system_roots()? } else { RootCertStore::empty() };
+    for certificate in &given {
+        roots.add(certificate.clone()).map_err(|e| bad("authority", e))?;
     }
-    if roots.is_empty() { Err(bad("authority", "there is no certificate in it")) } else { Ok(roots) }
+    if roots.is_empty() {
+        return Err(bad("authority", "there is no certificate in it"));
+    }
+    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    Ok(Arc::new(Given { chain: chain.map_err(|e| bad("authority", e))?, given }))
+}
+
+/// Accepts certificates that the given authorities have signed, and these themselves: a server that signs its
+/// own certificate is its authority, as for curl.
+#[derive(Debug)]
+struct Given {
+    chain: Arc<WebPkiServerVerifier>,
+    given: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Given {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+            // Its time was checked before that it is no end of a chain, and its name was not.
+            Err(Error::InvalidCertificate(CertificateError::Other(_))) if self.given.contains(end_entity) => {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chain.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chain.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chain.supported_verify_schemes()
+    }
 }
 
 fn system_roots() -> Result<RootCertStore, Refusal> {
@@ -80,13 +145,7 @@ fn system_roots() -> Result<RootCertStore, Refusal> {
 
 /// Accepts every certificate. Signatures are still checked, as part of the cost of a handshake.
 #[derive(Debug)]
-pub(super) struct Anyone(Arc<CryptoProvider>);
-
-impl Anyone {
-    pub(super) fn by(provider: Arc<CryptoProvider>) -> Arc<Self> {
-        Arc::new(Self(provider))
-    }
-}
+struct Anyone(Arc<CryptoProvider>);
 
 impl ServerCertVerifier for Anyone {
     fn verify_server_cert(

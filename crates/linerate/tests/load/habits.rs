@@ -1,0 +1,103 @@
+//! `linerate load` of servers with habits: what is no failure is none, and a failure has a cause and a next
+//! step.
+
+use crate::{engine_is_built, linerate};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+/// A server that lets `answer` deal with each request on a connection, until it returns false.
+fn serving(answer: impl Fn(&mut TcpStream) -> bool + Clone + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let answer = answer.clone();
+            std::thread::spawn(move || {
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while matches!(stream.read(&mut byte), Ok(1)) {
+                    head.push(byte[0]);
+                    if head.ends_with(b"\r\n\r\n") {
+                        head.clear();
+                        if !answer(&mut stream) {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+fn load(arguments: &[&str]) -> (String, Option<i32>) {
+    let output = linerate(&[&["load"], arguments].concat());
+    (String::from_utf8([output.stdout, output.stderr].concat()).unwrap(), output.status.code())
+}
+
+const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found";
+
+#[test]
+fn a_connection_that_the_server_ends_between_requests_is_counted_and_no_failure() {
+    if !engine_is_built() {
+        return;
+    }
+    let url = serving(|stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+        false
+    });
+    let (text, status) = load(&[&url, "-n", "6", "-c", "1"]);
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("failed      none") && text.contains("closed      "), "{text}");
+    assert!(text.contains("by the server between requests"), "{text}");
+}
+
+#[test]
+fn a_status_is_right_if_it_is_expected_and_else_has_a_cause_and_a_next_step() {
+    if !engine_is_built() {
+        return;
+    }
+    let url = serving(|stream| stream.write_all(NOT_FOUND).is_ok());
+    let (text, status) = load(&[&url, "-n", "40", "-c", "1", "--expect", "status=404"]);
+    assert!(status == Some(0) && text.contains("failed      none") && text.contains("404: 40"), "{text}");
+    let (text, status) = load(&[&url, "-n", "40", "-c", "1"]);
+    assert!(status == Some(3) && text.contains("404: 40"), "{text}");
+    assert!(text.contains("wrong_status: status 404 in place of 200 to 399"), "{text}");
+    assert!(text.contains("--expect status=N"), "{text}");
+    let output = linerate(&["load", &url, "-n", "4", "-c", "1", "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&json["causes"][0]["kind"], &json["causes"][0]["failed"]),
+        (&"wrong_status".into(), &4.into())
+    );
+    assert!(json["causes"][0]["bytes"].as_str().unwrap().contains("not found"), "{json}");
+}
+
+#[test]
+fn another_protocol_is_named_with_its_url() {
+    if !engine_is_built() {
+        return;
+    }
+    let url = serving(|stream| {
+        let _ = stream.write_all(b"\x15\x03\x01\x00\x02\x02\x46");
+        false
+    });
+    let (text, status) = load(&[&url, "-n", "3", "-c", "1"]);
+    assert_eq!(status, Some(3), "{text}");
+    assert!(text.contains("the server speaks TLS there") && text.contains("https"), "{text}");
+    assert!(text.contains(r"\x15\x03\x01"), "{text}");
+}
+
+#[test]
+fn a_time_shorter_than_one_response_is_told_as_such() {
+    if !engine_is_built() {
+        return;
+    }
+    let url = serving(|stream| {
+        std::thread::sleep(Duration::from_secs(1));
+        stream.write_all(NOT_FOUND).is_ok()
+    });
+    let (text, status) = load(&[&url, "-d", "300ms", "-c", "2"]);
+    assert_eq!(status, Some(3), "{text}");
+    assert!(text.contains("no request ended within 0.300 s") && text.contains("-d"), "{text}");
+}

@@ -1,0 +1,126 @@
+//! Answers as they are received: parsed, counted, compared.
+
+use super::{Exchange, Reader, STATUSES};
+use crate::layer::wire::Sink;
+use crate::layer::{Answer, Reply, Wrong};
+use linerate_contract::ErrorKind;
+use linerate_proto::http::response::{Malformed, Parser, ParserState};
+
+/// The answers that one look at the socket gave.
+pub(super) struct Answers<'a, const SEVERAL: bool> {
+    pub(super) reader: &'a mut Reader<SEVERAL>,
+    pub(super) exchange: &'a mut Exchange,
+    pub(super) first: Option<Reply>,
+}
+
+impl<const SEVERAL: bool> Sink for Answers<'_, SEVERAL> {
+    #[inline]
+    fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
+        let mut left = &*bytes;
+        loop {
+            match self.parse(left) {
+                Ok((None, _)) => return Ok(()),
+                Ok((Some(reply), rest)) => {
+                    if self.first.is_none() {
+                        self.first = Some(reply);
+                    } else {
+                        self.reader.further.push_back(Ok(reply));
+                    }
+                    // Bytes behind the last answer before a close are ignored.
+                    if rest == 0 || !is_reusable(&reply) {
+                        return Ok(());
+                    }
+                    left = &left[left.len() - rest..];
+                }
+                Err(kind) if self.first.is_none() => return Err(kind),
+                // Those before it are good.
+                Err(kind) => {
+                    self.reader.further.push_back(Err(kind));
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
+    /// The answer that is complete with these bytes, and how many bytes are behind it.
+    #[inline]
+    fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Reply>, usize), ErrorKind> {
+        let Exchange { kind, parser, check, .. } = &mut *self.exchange;
+        let Reader { mix, last, .. } = &mut *self.reader;
+        let verifier = &mix.kind(*kind).verifier;
+        let fed = parser.feed(bytes, last, |at, bytes| verifier.body(check, at, bytes));
+        let state = fed.map_err(|malformed| self.note_malformed(malformed, bytes))?;
+        let ParserState::Complete { rest } = state else {
+            // A wrong answer is read to its end, for the next one, unless it lasts until the peer closes.
+            let lasts = self.exchange.parser.end_completes();
+            return if lasts { self.wrong_head(bytes).map_or(Ok((None, 0)), Err) } else { Ok((None, 0)) };
+        };
+        let reply = self.complete(bytes);
+        if rest > 0 && self.exchange.due == 0 && is_reusable(&reply) {
+            // No further request was sent.
+            return Err(self.note_malformed(Malformed::Excess, &bytes[bytes.len() - rest..]));
+        }
+        Ok((Some(reply), rest))
+    }
+
+    /// What is wrong with the head of an answer that will not be complete.
+    fn wrong_head(&mut self, bytes: &[u8]) -> Option<ErrorKind> {
+        let head = *self.exchange.parser.head()?;
+        let wrong = self.reader.mix.kind(self.exchange.kind).verifier.head(&head).err()?;
+        self.reader.statuses[usize::from(head.status) % STATUSES] += 1;
+        self.note_wrong(wrong, &head, bytes);
+        Some(wrong)
+    }
+
+    /// The peer has closed.
+    #[cold]
+    pub(super) fn end(&mut self, cut: bool) -> Result<Reply, ErrorKind> {
+        if self.exchange.parser.end_completes() && !cut {
+            return Ok(self.complete(&[]));
+        }
+        let kind = match self.exchange.parser.is_fresh() {
+            true => ErrorKind::EmptyReply,
+            false => self.wrong_head(&[]).unwrap_or(ErrorKind::Truncated),
+        };
+        self.reader.note_end(self.exchange, kind);
+        Err(kind)
+    }
+
+    #[inline]
+    fn complete(&mut self, bytes: &[u8]) -> Reply {
+        let head = *self.exchange.parser.head().expect("an answer is complete only after its head");
+        let body = self.exchange.parser.body_bytes();
+        let verifier = &self.reader.mix.kind(self.exchange.kind).verifier;
+        let verified = verifier.head(&head).and_then(|()| verifier.answer(&self.exchange.check, body));
+        if let Err(kind) = verified {
+            self.note_wrong(kind, &head, bytes);
+        }
+        let (exchange, reader) = (&mut *self.exchange, &mut *self.reader);
+        reader.statuses[usize::from(head.status) % STATUSES] += 1;
+        if let Some(odd) = exchange.parser.odd() {
+            reader.odd[odd as usize] += 1;
+        }
+        exchange.kind = None;
+        let kind = reader.mix.kind(None);
+        exchange.parser = Parser::new(kind.bodiless);
+        exchange.due = exchange.due.saturating_sub(1);
+        if exchange.due > 0 {
+            exchange.check = kind.verifier.begin();
+        }
+        let reusable = head.reusable;
+        match verified {
+            Ok(verified) => Reply::Complete(Answer { bytes: body, verified, reusable }),
+            Err(kind) => Reply::Wrong(Wrong { kind, reusable }),
+        }
+    }
+}
+
+/// Whether the connection can carry another request after this answer.
+fn is_reusable(reply: &Reply) -> bool {
+    matches!(
+        reply,
+        Reply::Complete(Answer { reusable: true, .. }) | Reply::Wrong(Wrong { reusable: true, .. })
+    )
+}

@@ -1,0 +1,108 @@
+//! TLS with servers of others: every cipher suite of TLS 1.3, and servers that signed their own certificates.
+
+use crate::certified::server_config;
+use crate::common::{Engine, client, good_certificates, local, ok};
+use linerate_contract::{Done, Spec, Tls, TlsFailure};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+/// A server that answers requests and echoes all else.
+fn echoing(config: Arc<ServerConfig>) -> SocketAddr {
+    let listener = TcpListener::bind(local()).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = stream.read(&mut bytes) {
+                    let answer = if bytes.starts_with(b"GET ") { ok(b"") } else { bytes[..count].into() };
+                    if stream.write_all(&answer).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn done(layer: &str, address: SocketAddr, tls: &Tls) -> Done {
+    let mut spec = Spec { layer: layer.into(), tls: Some(tls.clone()), ..client("rr", address, 0, 10) };
+    (spec.size, spec.connections, spec.expect) = (64, 1, None);
+    Engine::start(&spec).done()
+}
+
+#[test]
+fn a_server_may_have_any_cipher_suite_of_tls_1_3() {
+    let (certified, trusted) = good_certificates();
+    for name in ["TLS13_AES_128_GCM_SHA256", "TLS13_AES_256_GCM_SHA384", "TLS13_CHACHA20_POLY1305_SHA256"] {
+        let mut provider = rustls::crypto::ring::default_provider();
+        provider.cipher_suites.retain(|suite| format!("{:?}", suite.suite()) == name);
+        let config = ServerConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![CertificateDer::from_pem_slice(certified.certificate.as_bytes()).unwrap()],
+                PrivateKeyDer::from_pem_slice(certified.key.as_bytes()).unwrap(),
+            )
+            .unwrap();
+        let address = echoing(Arc::new(config));
+        for layer in ["tls", "https"] {
+            let done = done(layer, address, &trusted);
+            assert_eq!((done.operations, done.errors.total()), (10, 0), "{layer} {name}: {done:?}");
+            assert!(done.tls.unwrap().contains(&name.replace("TLS13", "TLS")));
+        }
+    }
+}
+
+/// A certificate for this name that signs itself, in both roles.
+fn own_authority(name: &str, last_year: i32) -> (Tls, Tls) {
+    let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    (params.not_before, params.not_after) = (date_time_ymd(2000, 1, 1), date_time_ymd(last_year, 1, 1));
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap().pem();
+    let trusted = Tls { authority: certificate.clone(), name: "linerate.test".into(), ..Tls::default() };
+    (Tls { certificate, key: key.serialize_pem(), ..Tls::default() }, trusted)
+}
+
+#[test]
+fn a_server_that_signs_its_own_certificate_is_its_authority() {
+    let (_, others) = good_certificates();
+    for layer in ["tls", "https"] {
+        let (own, trusted) = own_authority("linerate.test", 4000);
+        let address = echoing(server_config(&own));
+        let good = done(layer, address, &trusted);
+        assert_eq!((good.operations, good.errors.total()), (10, 0), "{layer}: {:?}", good.tls_failure);
+        let untrusted = done(layer, address, &others);
+        assert_eq!(untrusted.tls_failure, Some(TlsFailure::UnknownAuthority), "{layer}");
+        for (name, year, failure) in
+            [("another.test", 4000, TlsFailure::OtherName), ("linerate.test", 2001, TlsFailure::Expired)]
+        {
+            let (own, trusted) = own_authority(name, year);
+            let bad = done(layer, echoing(server_config(&own)), &trusted);
+            assert_eq!((bad.operations, bad.tls_failure), (0, Some(failure)), "{layer}");
+        }
+    }
+}
+
+#[test]
+fn full_and_resumed_handshakes_are_counted() {
+    let (certified, trusted) = good_certificates();
+    let address = echoing(server_config(&certified));
+    for (workload, all) in [("crr", 10), ("rr", 1)] {
+        let spec =
+            Spec { layer: "https".into(), tls: Some(trusted.clone()), ..client(workload, address, 0, 10) };
+        let done = Engine::start(&Spec { connections: 1, ..spec }).done();
+        let counts = done.handshakes.unwrap();
+        assert_eq!((done.operations, counts.full + counts.resumed), (10, all), "{workload}: {counts:?}");
+        assert_eq!(counts.resumed > 0, workload == "crr", "{counts:?}");
+    }
+}

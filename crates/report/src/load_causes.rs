@@ -1,0 +1,99 @@
+//! Why the operations of a load failed: the first cause of each kind, in words, with the peer's bytes and the
+//! next step.
+
+use super::load::tls_failure;
+use linerate_contract::{Done, ErrorKind, Spec};
+#[cfg(test)]
+use schemars::JsonSchema;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct CauseJson {
+    /// As in `done.errors`.
+    pub(super) kind: String,
+    /// The number of operations that failed so.
+    pub(super) failed: u64,
+    /// Why the first of them failed; absent if not known.
+    pub(super) text: Option<String>,
+    /// The bytes of the server that show it, escaped.
+    pub(super) bytes: Option<String>,
+    /// What can be done.
+    pub(super) next: Option<&'static str>,
+}
+
+impl CauseJson {
+    /// `malformed: not a response of HTTP/1.1 ("SSH-2.0\r\n"); next step`.
+    pub(super) fn sentence(&self) -> String {
+        let text = self.text.as_deref().map_or_else(String::new, |text| format!(" {text}"));
+        let bytes = self.bytes.as_deref().map_or_else(String::new, |bytes| format!(" (\"{bytes}\")"));
+        let separator = if text.is_empty() { "" } else { ";" };
+        let next = self.next.map_or_else(String::new, |next| format!("{separator} {next}"));
+        format!("{}:{text}{bytes}{next}", self.kind)
+    }
+}
+
+/// The causes of a run that are known, or that have a next step.
+pub(super) fn causes(spec: &Spec, done: &Done) -> Vec<CauseJson> {
+    let all = done.errors.0.iter().map(|(kind, failed)| {
+        let cause = done.causes.0.get(kind);
+        let tls = done.tls_failure.as_ref().filter(|_| *kind == ErrorKind::TlsFailed).map(tls_failure);
+        let text = cause.map(|cause| cause.text.clone()).or(tls);
+        let bytes = cause.map(|cause| cause.bytes.clone()).filter(|bytes| !bytes.is_empty());
+        let next = next_step(spec, *kind, text.as_deref().unwrap_or_default());
+        CauseJson { kind: kind.name(), failed: *failed, text, bytes, next }
+    });
+    all.filter(|cause| cause.text.is_some() || cause.next.is_some()).collect()
+}
+
+/// What helps, where that is known.
+fn next_step(spec: &Spec, kind: ErrorKind, text: &str) -> Option<&'static str> {
+    let is_plain = ["http", "websocket", "h2c"].contains(&spec.layer.as_str());
+    let is_http = spec.layer.starts_with("http");
+    match kind {
+        _ if text.contains("speaks TLS") => Some("the URL with TLS: https, h2, wss"),
+        _ if text.contains("speaks HTTP/2") => Some("the URL of HTTP/2: h2c, h2"),
+        _ if text.contains("speaks HTTP/1.1") => Some("the URL of HTTP/1.1: http, https"),
+        ErrorKind::EmptyReply if is_plain => Some("if the port speaks TLS: https, h2, wss"),
+        ErrorKind::WrongStatus if is_http => Some("if the status is right: --expect status=N"),
+        ErrorKind::ConnectRefused => Some("nothing listens there"),
+        ErrorKind::AddressExhausted => Some("this machine has no port left: fewer new connections"),
+        ErrorKind::DescriptorExhausted => Some("this process may open no more files: ulimit -n"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{Cause, Role, TlsFailure};
+
+    fn shown(layer: &str, kind: ErrorKind, cause: Option<Cause>) -> String {
+        let mut done = Done { tls_failure: Some(TlsFailure::Closed), ..Done::default() };
+        done.errors.add(kind, 3);
+        done.causes.0.extend(cause.map(|cause| (kind, cause)));
+        let all = causes(&Spec::new(Role::Client, layer, "rr"), &done);
+        all.iter().map(CauseJson::sentence).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_failure_has_its_cause_its_bytes_and_the_next_step() {
+        let speaks = Cause::showing("not a response of HTTP/1.1: the server speaks TLS there", b"\x15\x03");
+        assert_eq!(
+            shown("http", ErrorKind::Malformed, Some(speaks)),
+            r#"malformed: not a response of HTTP/1.1: the server speaks TLS there ("\x15\x03"); "#.to_owned()
+                + "the URL with TLS: https, h2, wss"
+        );
+        assert_eq!(
+            shown("http", ErrorKind::EmptyReply, None),
+            "empty_reply: if the port speaks TLS: https, h2, wss"
+        );
+        let status = shown("https", ErrorKind::WrongStatus, Some(Cause::new("status 404 in place of 200")));
+        assert_eq!(
+            status,
+            "wrong_status: status 404 in place of 200; if the status is right: --expect status=N"
+        );
+        assert!(shown("https", ErrorKind::TlsFailed, None).contains("closed the connection during"));
+        assert_eq!(shown("tcp", ErrorKind::Timeout, None), "");
+    }
+}
