@@ -20,6 +20,7 @@
 //! | [`client`] | threads, shares, merging |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
 //! | [`packets`] | datagrams in and out of the kernel, and the loop of servers of KCP and QUIC |
+//! | `held` | a limit of what peers make the process keep, for a connection and for all |
 //! | [`listener`] | a listening socket of an event loop, also when no descriptor is left |
 //! | [`socket`] | non-blocking sockets and what their errors mean |
 //! | [`tcp_info`] | the kernel's statistics of a TCP connection |
@@ -35,6 +36,7 @@ pub mod engine;
 pub mod fuzz;
 #[cfg(any(test, fuzzing))]
 mod fuzz_input;
+mod held;
 pub mod layer;
 pub mod listener;
 pub mod meter;

@@ -16,8 +16,8 @@ const TLS: &[&str] = &["https", "tls", "wss"];
 const PLAIN: &[&str] = &["http", "tcp", "websocket"];
 
 /// What stays of an attack while an honest client works.
-type Held = Vec<TcpStream>;
-type Attack = fn(SocketAddr) -> Held;
+pub(crate) type Held = Vec<TcpStream>;
+pub(crate) type Attack = fn(SocketAddr) -> Held;
 
 /// Name, layers, workload, attack, and the most memory of the server.
 const CLIENTS: &[(&str, &[&str], &str, Attack, u64)] = &[
@@ -60,12 +60,13 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-fn attacked(layer: &str, workload: &str, identity: &Tls, tls: &Tls, attack: Attack, most: u64) {
+pub(crate) fn attacked(layer: &str, workload: &str, identity: &Tls, tls: &Tls, attack: Attack, most: u64) {
     let mut served = Served::start(layer, workload, identity);
     let held = attack(served.address);
     served.still_serves(tls, most);
     drop(held);
     served.still_serves(tls, most);
+    served.has_given_back();
 }
 
 fn connect(to: SocketAddr) -> TcpStream {
@@ -199,14 +200,20 @@ fn half_hellos(to: SocketAddr) -> Held {
 
 /// As many as this process and the server have descriptors for, which have the same limit.
 fn half_open(to: SocketAddr) -> Held {
+    many(to, 19_000, HALF_OF_A_HELLO)
+}
+
+/// Up to `most` connections, each with these first bytes.
+pub(crate) fn many(to: SocketAddr, most: u64, bytes: &[u8]) -> Held {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).unwrap();
     // The other rows have theirs at the same time.
-    let count = hard.saturating_sub(2_000).min(19_000);
+    let count = hard.saturating_sub(2_000).min(most);
     (0..count)
         .map_while(|_| TcpStream::connect(to).ok())
         .map(|mut stream| {
-            let _ = stream.write_all(HALF_OF_A_HELLO);
+            let _ = stream.set_write_timeout(Some(Duration::from_millis(20)));
+            let _ = stream.write_all(bytes);
             stream
         })
         .collect()

@@ -10,12 +10,26 @@ use std::time::{Duration, Instant};
 pub(crate) const TIMEOUT: Nanos = Nanos(300_000_000);
 /// A client ends within this time: the timeout, closing handshakes, and a busy machine.
 const PROMPT: Duration = Duration::from_secs(12);
+/// Longer than connections over QUIC keep their memory once the peer is gone: 30 s, then the end.
+const GIVEN_BACK: Duration = Duration::from_secs(45);
 /// The most memory of a subject.
 pub(crate) const MOST_MEMORY: u64 = 64 << 20;
 
+/// Memory that a server with few connections has, in debug builds, too.
+const FEW: u64 = 40 << 20;
+
+/// The spec of a layer. gRPC is an option of HTTP/2.
+fn spec(role: Role, layer: &str, workload: &str) -> Spec {
+    let mut spec = Spec::new(role, if layer == "grpc" { "h2c" } else { layer }, workload);
+    if layer == "grpc" {
+        spec.set_option("grpc", "yes");
+    }
+    spec
+}
+
 /// A client of one operation.
 pub(crate) fn client(layer: &str, workload: &str, address: SocketAddr, tls: &Tls) -> Spec {
-    let mut spec = Spec::new(Role::Client, layer, workload);
+    let mut spec = spec(Role::Client, layer, workload);
     (spec.connect, spec.tls, spec.timeout_ns) = (Some(address), Some(tls.clone()), TIMEOUT);
     (spec.operations, spec.size) = (Some(1), 1_000);
     spec
@@ -49,22 +63,23 @@ fn options(workload: &str) -> BTreeMap<String, String> {
 /// A server under attack.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
+    layer: String,
     engine: Engine,
     spec: Spec,
 }
 
 impl Served {
     pub(crate) fn start(layer: &str, workload: &str, tls: &Tls) -> Self {
-        let mut spec = Spec::new(Role::Server, layer, workload);
+        let mut spec = spec(Role::Server, layer, workload);
         (spec.listen, spec.tls, spec.size) = (Some(local()), Some(tls.clone()), 1_000);
-        spec.options = options(workload);
+        spec.options.extend(options(workload));
         let (engine, address) = Engine::serving(&spec);
-        Self { address, engine, spec }
+        Self { address, layer: layer.to_owned(), engine, spec }
     }
 
     /// An honest client completes its work, and the server has used no more than `most` bytes of memory.
     pub(crate) fn still_serves(&mut self, tls: &Tls, most: u64) {
-        let mut spec = client(&self.spec.layer, &self.spec.workload, self.address, tls);
+        let mut spec = client(&self.layer, &self.spec.workload, self.address, tls);
         // Without optimisation, a turn of a flood takes half a second.
         spec.timeout_ns = Nanos(10_000_000_000);
         if spec.workload == "stream" {
@@ -75,6 +90,15 @@ impl Served {
         assert!(done.operations > 0 && done.errors.total() == 0, "{:?}", done.errors);
         let used = self.engine.most_memory();
         assert!(used > 0 && used < most, "{} KiB", used >> 10);
+    }
+
+    /// The memory of connections that have ended is the system's again, within some seconds.
+    pub(crate) fn has_given_back(&mut self) {
+        let start = Instant::now();
+        while self.engine.memory("VmRSS:") > FEW {
+            assert!(start.elapsed() < GIVEN_BACK, "{} KiB are kept", self.engine.memory("VmRSS:") >> 10);
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Seconds of CPU time that the process has used.

@@ -46,8 +46,13 @@ impl Engine {
 
     /// The most memory that it has used so far, in bytes; 0 after its end.
     pub(crate) fn most_memory(&mut self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// Memory by its name in /proc/PID/status, in bytes.
+    pub(crate) fn memory(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
     }
 

@@ -60,6 +60,12 @@ enum Stage {
 }
 
 impl AnswerReader {
+    /// Bytes of memory that are kept of a message under way.
+    #[inline]
+    pub fn kept(&self) -> usize {
+        self.splitter.kept() + self.decoder.kept()
+    }
+
     /// Before the first byte of another answer.
     #[inline]
     pub fn begin(&mut self, bodiless: bool) {

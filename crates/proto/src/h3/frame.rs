@@ -105,6 +105,12 @@ impl Splitter {
         self.section.clear();
     }
 
+    /// Bytes of memory that are kept.
+    #[inline]
+    pub(super) fn kept(&self) -> usize {
+        self.section.capacity()
+    }
+
     /// Whether the last frame is complete.
     pub(super) fn is_between(&self) -> bool {
         self.left == 0 && self.numbers.is_empty()
@@ -131,8 +137,10 @@ impl Splitter {
                 HEADERS => {
                     self.section.extend_from_slice(piece);
                     if self.left == 0 {
-                        receiver.headers(&self.section)?;
-                        self.section.clear();
+                        let outcome = receiver.headers(&self.section);
+                        // Mostly it comes in one piece: the next one needs no room.
+                        self.section = Vec::new();
+                        outcome?;
                     }
                 }
                 // Others mean nothing here, and may come at any time (section 9).

@@ -16,6 +16,12 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
+    /// Bytes of memory that are kept.
+    #[inline]
+    pub(super) fn kept(&self) -> usize {
+        self.name.capacity() + self.value.capacity()
+    }
+
     /// Passes name and value of each field of a section to `take`. They may have `most` bytes, with 32 more
     /// for each field (RFC 9114 section 4.2.2).
     ///

@@ -63,6 +63,12 @@ pub struct RequestReader {
 }
 
 impl RequestReader {
+    /// Bytes of memory that are kept of a message under way.
+    #[inline]
+    pub fn kept(&self) -> usize {
+        self.splitter.kept() + self.decoder.kept()
+    }
+
     /// Before the first byte of another request.
     pub fn begin(&mut self) {
         self.splitter.reset();

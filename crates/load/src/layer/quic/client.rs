@@ -7,6 +7,7 @@ mod protocol;
 pub(crate) use protocol::{ClientProtocol, Fault};
 
 use super::{Epoch, LONGEST, Outgoing, STREAM_WINDOW, mode, transport};
+use crate::held::Held;
 use crate::layer::wire::tls::{client_config, server_name};
 use crate::layer::{Begun, Flow, LaneEnd, Lanes, Layer, Reply};
 use crate::packets::{self, Inbox, Mode, widen_buffers};
@@ -27,6 +28,12 @@ use std::vec::Drain;
 
 /// The most lanes of a connection, as over HTTP/2.
 const MOST_STREAMS: u64 = 1_000;
+
+/// What servers may send on all connections before this end has read it: two windows of a stream. Each
+/// connection has an equal part, and [`LEAST_WINDOW`] at least.
+const WINDOWS: u32 = 2 * STREAM_WINDOW;
+/// The window of one among thousands of connections.
+const LEAST_WINDOW: u32 = 12 << 10;
 
 /// A thread's part of the layer.
 pub(crate) struct Quic<P: ClientProtocol> {
@@ -64,6 +71,9 @@ pub(crate) struct QuicConnection<P: ClientProtocol> {
     lanes: Box<[Lane<P::Reader>]>,
     under_way: u32,
     peers: Vec<(StreamId, P::PeerStream)>,
+    /// Bytes that the readers of all lanes keep.
+    kept: usize,
+    held: Held,
     /// The next operation's stream: the peer limits their number.
     next: Option<StreamId>,
     is_connected: bool,
@@ -108,7 +118,11 @@ impl<P: ClientProtocol> Layer for Quic<P> {
         let tls = QuicClientConfig::try_from(tls)
             .map_err(|e| Refusal::Unsupported(format!("QUIC without TLS_AES_128_GCM_SHA256: {e}")))?;
         let mut client = ClientConfig::new(Arc::new(tls));
-        client.transport_config(Arc::new(transport(spec, mode, STREAM_WINDOW)?));
+        let share = (WINDOWS / spec.connections.max(1)).max(LEAST_WINDOW);
+        let mut transport = transport(spec, mode, STREAM_WINDOW, share)?;
+        // No protocol here lets a server begin requests.
+        transport.max_concurrent_bidi_streams(VarInt::from_u32(0));
+        client.transport_config(Arc::new(transport));
         let most = if persistent { MOST_STREAMS } else { 1 };
         let streams = spec.number("streams", 1..=most)?.unwrap_or(1) as u16;
         let shared = Shared {
@@ -142,6 +156,8 @@ impl<P: ClientProtocol> Layer for Quic<P> {
             lanes: vec![Lane::default(); usize::from(*streams)].into(),
             under_way: 0,
             peers: Vec::new(),
+            kept: 0,
+            held: Held::default(),
             next: None,
             is_connected: false,
             has_answered: false,

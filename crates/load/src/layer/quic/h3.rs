@@ -39,6 +39,7 @@ pub(crate) struct Reading {
 impl ClientProtocol for H3 {
     const ALPN: &'static [u8] = ALPN;
     const DONE: u32 = Code::NO_ERROR.0 as u32;
+    const OVERLOAD: u32 = Code::EXCESSIVE_LOAD.0 as u32;
     type Reader = Reading;
     type PeerStream = PeerStream;
 
@@ -81,6 +82,11 @@ impl ClientProtocol for H3 {
             return Err(kind.into());
         }
         fed.map(drop).map_err(|code| self.fault(reading.status, code))
+    }
+
+    #[inline]
+    fn kept(reading: &Reading) -> usize {
+        reading.reader.kept()
     }
 
     #[inline]
@@ -162,6 +168,7 @@ pub(crate) struct H3Page {
 
 impl ServerProtocol for H3Page {
     const ALPN: &'static [u8] = ALPN;
+    const OVERLOAD: u32 = Code::EXCESSIVE_LOAD.0 as u32;
     type Request = RequestReader;
     type PeerStream = PeerStream;
 
@@ -182,6 +189,11 @@ impl ServerProtocol for H3Page {
     #[inline]
     fn feed(&self, request: &mut RequestReader, bytes: &[u8]) -> Result<(), u32> {
         request.feed(bytes).map_err(|code| code.0 as u32)
+    }
+
+    #[inline]
+    fn kept(request: &RequestReader) -> usize {
+        request.kept()
     }
 
     #[inline]

@@ -37,16 +37,23 @@ const STREAM_WINDOW: u32 = 16 << 20;
 /// The same for requests at a server: that of quinn, so that an upload over one stream is not held up.
 const REQUEST_WINDOW: u32 = 1_250_000;
 
+/// Unidirectional streams of a peer at the same time: HTTP/3 needs three, and some peers open others.
+const MOST_PEER_STREAMS: u32 = 16;
+
 /// How datagrams leave and arrive: joined by the kernel unless the spec says something else.
 fn mode(spec: &Spec) -> Result<Mode, Refusal> {
     if spec.options.contains_key("mode") { Mode::from_spec(spec) } else { Ok(Mode::Gso) }
 }
 
-/// The parameters of a connection: those of quinn, but for the windows and what `options` say.
-fn transport(spec: &Spec, mode: Mode, window: u32) -> Result<TransportConfig, Refusal> {
+/// The parameters of a connection: those of quinn, but for the windows and what `options` say. Its streams
+/// together have the window of one, and at most `share`: what a peer sends with gaps is kept.
+fn transport(spec: &Spec, mode: Mode, window: u32, share: u32) -> Result<TransportConfig, Refusal> {
     let mut transport = TransportConfig::default();
-    let window = spec.number("stream_window", 1..=u64::from(u32::MAX))?.unwrap_or(window.into());
-    transport.stream_receive_window(VarInt::from_u32(window as u32));
+    let asked = spec.number("stream_window", 1..=u64::from(u32::MAX))?;
+    let window = asked.map_or(window, |asked| asked as u32);
+    transport.stream_receive_window(VarInt::from_u32(window));
+    transport.receive_window(VarInt::from_u32(if asked.is_some() { window } else { window.min(share) }));
+    transport.max_concurrent_uni_streams(VarInt::from_u32(MOST_PEER_STREAMS));
     transport.enable_segmentation_offload(mode != Mode::Single);
     match spec.options.get("congestion").map(String::as_str) {
         None | Some("cubic") => transport.congestion_controller_factory(Arc::new(CubicConfig::default())),

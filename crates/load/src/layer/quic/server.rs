@@ -1,36 +1,34 @@
 //! The server: threads, each with a socket and an endpoint of its own, that share nothing. The kernel gives
 //! the datagrams of a client to one of them.
 
-use super::{Epoch, LONGEST, Outgoing, REQUEST_WINDOW, mode, open_stream, transport};
-use crate::layer::wire::tls::server_config;
+mod admission;
+mod served;
+
+use super::{Epoch, LONGEST, Outgoing, mode};
+use crate::held::{Surplus, give_back};
 use crate::packets::{self, DatagramServer, DatagramService, Inbox, Mode, widen_buffers};
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use crate::waiter::Waiter;
+use admission::{Admission, Configs, Handshakes};
 use bytes::{Bytes, BytesMut};
 use linerate_contract::{Nanos, Spec};
-use quinn_proto::crypto::rustls::QuicServerConfig;
-use quinn_proto::{
-    Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming, ReadError,
-    ServerConfig, StreamEvent, StreamId, VarInt,
-};
+use quinn_proto::{ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent, Incoming};
+use served::Served;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Connections of a thread: more are refused.
 const MOST_CONNECTIONS: usize = 10_000;
-/// Streams of a client at the same time, as over HTTP/2.
-const MOST_STREAMS: u32 = 256;
-/// Unidirectional streams: HTTP/3 needs three.
-const MOST_PEER_STREAMS: u32 = 16;
 
 /// What runs on the streams: the server's end.
 pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     /// The name in the handshake (RFC 7301).
     const ALPN: &'static [u8];
+    /// The code of a connection whose requests keep too much.
+    const OVERLOAD: u32 = 1;
     /// The state of a request.
     type Request: Default + Send;
     /// The state of a unidirectional stream of the client's.
@@ -48,6 +46,11 @@ pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     /// # Errors
     /// The code that the stream or the connection is ended with.
     fn feed(&self, request: &mut Self::Request, bytes: &[u8]) -> Result<(), u32>;
+
+    /// Bytes that a request under way keeps.
+    fn kept(_request: &Self::Request) -> usize {
+        0
+    }
 
     /// The request is complete.
     ///
@@ -94,39 +97,18 @@ pub(crate) fn run<P: ServerProtocol>(spec: &Spec) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn config<P: ServerProtocol>(spec: &Spec, mode: Mode) -> Result<ServerConfig, Refusal> {
-    let mut tls = server_config(spec)?;
-    tls.alpn_protocols = vec![P::ALPN.to_vec()];
-    let tls = QuicServerConfig::try_from(tls)
-        .map_err(|e| Refusal::Unsupported(format!("QUIC without TLS_AES_128_GCM_SHA256: {e}")))?;
-    let mut config = ServerConfig::with_crypto(Arc::new(tls));
-    let mut transport = transport(spec, mode, REQUEST_WINDOW)?;
-    transport.max_concurrent_bidi_streams(VarInt::from_u32(MOST_STREAMS));
-    transport.max_concurrent_uni_streams(VarInt::from_u32(MOST_PEER_STREAMS));
-    config.transport_config(Arc::new(transport));
-    Ok(config)
-}
-
 /// The part of a thread.
 pub(super) struct QuicServer<P: ServerProtocol> {
     endpoint: Endpoint,
     protocol: P,
     mode: Mode,
     outgoing: Outgoing,
-    connections: HashMap<ConnectionHandle, Served<P>>,
+    connections: HashMap<ConnectionHandle, Box<Served<P>>>,
+    surplus: Surplus,
+    handshakes: Handshakes,
+    configs: Configs,
+    threads: usize,
     epoch: Epoch,
-}
-
-/// One connection.
-struct Served<P: ServerProtocol> {
-    connection: Connection,
-    requests: HashMap<StreamId, P::Request>,
-    peers: HashMap<StreamId, P::PeerStream>,
-    /// Answers that windows have held up, with the bytes so far.
-    answers: HashMap<StreamId, (Content, u64)>,
-    due: Nanos,
-    /// There was input since the last turn.
-    is_fed: bool,
 }
 
 impl<P: ServerProtocol> QuicServer<P> {
@@ -140,7 +122,7 @@ impl<P: ServerProtocol> QuicServer<P> {
             return Err(Refusal::BadSpec("\"threads\" must be at least 1".into()));
         }
         let mode = mode(spec)?;
-        let (config, endpoint) = (Arc::new(config::<P>(spec, mode)?), Arc::<EndpointConfig>::default());
+        let (configs, endpoint) = (Configs::new::<P>(spec, mode)?, Arc::<EndpointConfig>::default());
         let mut threads = Vec::new();
         for _ in 0..spec.threads {
             // The others have the port of the first one.
@@ -150,11 +132,15 @@ impl<P: ServerProtocol> QuicServer<P> {
             widen_buffers(&socket, &spec)?;
             let server = DatagramServer::new(socket, Waiter::from_spec(&spec)?, Inbox::new(mode, LONGEST))?;
             let service = Self {
-                endpoint: Endpoint::new(Arc::clone(&endpoint), Some(Arc::clone(&config)), true, None),
+                endpoint: Endpoint::new(Arc::clone(&endpoint), Some(configs.next(0, 1)), true, None),
                 protocol: protocol.clone(),
                 mode,
                 outgoing: Outgoing::default(),
                 connections: HashMap::new(),
+                surplus: Surplus::default(),
+                handshakes: Handshakes::of_one_of(spec.threads),
+                configs: configs.clone(),
+                threads: spec.threads as usize,
                 epoch: Epoch::now(),
             };
             threads.push((server, service));
@@ -166,21 +152,15 @@ impl<P: ServerProtocol> QuicServer<P> {
 impl<P: ServerProtocol> DatagramService for QuicServer<P> {
     fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         let Self { endpoint, outgoing, connections, epoch, .. } = self;
-        let now = epoch.instant(now);
-        match endpoint.handle(now, from, None, None, BytesMut::from(bytes), &mut outgoing.batch) {
+        let at = epoch.instant(now);
+        match endpoint.handle(at, from, None, None, BytesMut::from(bytes), &mut outgoing.batch) {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(served) = connections.get_mut(&handle) {
                     served.connection.handle_event(event);
                     served.is_fed = true;
                 }
             }
-            Some(DatagramEvent::NewConnection(incoming)) if connections.len() < MOST_CONNECTIONS => {
-                accept(endpoint, outgoing, connections, incoming, now);
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => {
-                let refusal = endpoint.refuse(incoming, &mut outgoing.batch);
-                outgoing.take_response(refusal.size, Some(from));
-            }
+            Some(DatagramEvent::NewConnection(incoming)) => self.admit(incoming, now),
             Some(DatagramEvent::Response(response)) => outgoing.take_response(response.size, Some(from)),
             None => {}
         }
@@ -188,7 +168,8 @@ impl<P: ServerProtocol> DatagramService for QuicServer<P> {
 
     /// Gives each connection that has something to do its turn.
     fn turn(&mut self, at: Nanos) -> Nanos {
-        let Self { endpoint, protocol, outgoing, connections, epoch, .. } = self;
+        self.end_late_handshakes(at);
+        let Self { endpoint, protocol, outgoing, connections, handshakes, epoch, .. } = self;
         let (now, mut next) = (epoch.instant(at), Nanos(u64::MAX));
         connections.retain(|handle, served| {
             if served.is_fed || served.due <= at {
@@ -201,7 +182,7 @@ impl<P: ServerProtocol> DatagramService for QuicServer<P> {
                         served.connection.handle_event(event);
                     }
                 }
-                served.take_events(protocol, now);
+                served.take_events(protocol, handshakes, now);
                 let to = served.connection.remote_address();
                 outgoing.take(&mut served.connection, now, Some(to));
                 let due = served.connection.poll_timeout();
@@ -210,12 +191,17 @@ impl<P: ServerProtocol> DatagramService for QuicServer<P> {
                     while let Some(event) = served.connection.poll_endpoint_events() {
                         let _ = endpoint.handle_event(*handle, event);
                     }
+                    served.shakes_since.iter().for_each(|_| handshakes.end());
                     return false;
                 }
             }
             next = next.min(served.due);
             true
         });
+        if self.surplus.is_due(self.connections.len()) {
+            self.connections.shrink_to_fit();
+            give_back();
+        }
         next
     }
 
@@ -224,134 +210,62 @@ impl<P: ServerProtocol> DatagramService for QuicServer<P> {
     }
 }
 
-fn accept<P: ServerProtocol>(
-    endpoint: &mut Endpoint,
-    outgoing: &mut Outgoing,
-    connections: &mut HashMap<ConnectionHandle, Served<P>>,
-    incoming: Incoming,
-    now: Instant,
-) {
-    let from = incoming.remote_address();
-    match endpoint.accept(incoming, now, &mut outgoing.batch, None) {
-        Ok((handle, connection)) => {
-            let served = Served {
-                connection,
-                requests: HashMap::new(),
-                peers: HashMap::new(),
-                answers: HashMap::new(),
-                due: Nanos::ZERO,
-                is_fed: true,
-            };
-            connections.insert(handle, served);
+impl<P: ServerProtocol> QuicServer<P> {
+    /// A client begins a connection.
+    fn admit(&mut self, incoming: Incoming, now: Nanos) {
+        let from = incoming.remote_address();
+        if self.connections.len() >= MOST_CONNECTIONS {
+            let refusal = self.endpoint.refuse(incoming, &mut self.outgoing.batch);
+            return self.outgoing.take_response(refusal.size, Some(from));
         }
-        Err(error) => {
-            if let Some(response) = error.response {
-                outgoing.take_response(response.size, Some(from));
-            }
-        }
-    }
-}
-
-impl<P: ServerProtocol> Served<P> {
-    fn take_events(&mut self, protocol: &P, now: Instant) {
-        while let Some(event) = self.connection.poll() {
-            match event {
-                Event::Connected => open_stream(&mut self.connection, protocol.opening()),
-                Event::Stream(StreamEvent::Opened { dir }) => {
-                    while let Some(id) = self.connection.streams().accept(dir) {
-                        match dir {
-                            Dir::Bi => drop(self.requests.insert(id, P::Request::default())),
-                            Dir::Uni => drop(self.peers.insert(id, P::PeerStream::default())),
-                        }
-                        self.read(protocol, id, now);
-                    }
-                }
-                Event::Stream(StreamEvent::Readable { id }) => self.read(protocol, id, now),
-                Event::Stream(StreamEvent::Writable { id }) => {
-                    if let Some((content, sent)) = self.answers.remove(&id) {
-                        self.write(id, content, sent);
-                    }
-                }
-                Event::Stream(StreamEvent::Stopped { id, error_code }) => {
-                    self.answers.remove(&id);
-                    // The stream is one that is written.
-                    let _ = self.connection.send_stream(id).reset(error_code);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Reads what has arrived on a stream, and answers a request that is complete.
-    fn read(&mut self, protocol: &P, id: StreamId, now: Instant) {
-        let mut stream = self.connection.recv_stream(id);
-        let Ok(mut chunks) = stream.read(true) else { return };
-        let mut is_cancelled = false;
-        let is_over = loop {
-            let fed = match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => match (self.requests.get_mut(&id), self.peers.get_mut(&id)) {
-                    (Some(request), _) => protocol.feed(request, &chunk.bytes),
-                    (None, Some(peer)) => protocol.feed_peer(peer, &chunk.bytes),
-                    (None, None) => Ok(()),
-                },
-                Ok(None) => break Ok(true),
-                Err(ReadError::Blocked) => break Ok(false),
-                Err(ReadError::Reset(_)) if id.dir() == Dir::Uni => break Ok(true),
-                // Its answer is not wanted, too.
-                Err(ReadError::Reset(code)) => {
-                    is_cancelled = true;
-                    break Err(code.into_inner() as u32);
-                }
-            };
-            if let Err(code) = fed {
-                break Err(code);
-            }
-        };
-        let _ = chunks.finalize();
-        let outcome = match is_over {
-            Ok(false) => return,
-            Ok(true) if id.dir() == Dir::Uni => {
-                self.peers.remove(&id).map_or(Ok(()), |peer| protocol.finish_peer(&peer))
-            }
-            Ok(true) => match self.requests.remove(&id).map(|request| protocol.finish(&request)) {
-                Some(Ok(content)) => return self.write(id, content, 0),
-                Some(Err(code)) => Err(code),
-                None => Ok(()),
+        match self.handshakes.admit(incoming.remote_address_validated()) {
+            Admission::Validate => match self.endpoint.retry(incoming, &mut self.outgoing.batch) {
+                Ok(retry) => self.outgoing.take_response(retry.size, Some(from)),
+                Err(error) => self.endpoint.ignore(error.into_incoming()),
             },
-            Err(code) => Err(code),
-        };
-        match outcome {
-            Err(code) if is_cancelled || id.dir() == Dir::Bi && P::is_of_a_request(code) => {
-                self.requests.remove(&id);
-                let code = VarInt::from_u32(code);
-                // What has ended already needs no end.
-                let _ = self.connection.send_stream(id).reset(code);
-                let _ = self.connection.recv_stream(id).stop(code);
+            Admission::Replace => {
+                self.end_oldest_handshake(now);
+                self.accept(incoming, now);
             }
-            Err(code) => self.connection.close(now, VarInt::from_u32(code), Bytes::new()),
-            Ok(()) => {}
+            Admission::Accept => self.accept(incoming, now),
         }
     }
 
-    /// Writes an answer as far as windows let it.
-    fn write(&mut self, id: StreamId, content: Content, mut sent: u64) {
-        let mut stream = self.connection.send_stream(id);
-        let length = content.piece.len() as u64;
-        while sent < content.total {
-            let from = sent % length;
-            let count = (length - from).min(content.total - sent);
-            let part = content.piece.slice(from as usize..(from + count) as usize);
-            match stream.write_chunks(&mut [part]) {
-                Ok(written) => sent += written.bytes as u64,
-                Err(quinn_proto::WriteError::Blocked) => {
-                    self.answers.insert(id, (content, sent));
-                    return;
+    fn accept(&mut self, incoming: Incoming, now: Nanos) {
+        let Self { endpoint, outgoing, connections, handshakes, configs, threads, epoch, .. } = self;
+        let from = incoming.remote_address();
+        let config = configs.next(connections.len(), *threads);
+        match endpoint.accept(incoming, epoch.instant(now), &mut outgoing.batch, Some(config)) {
+            Ok((handle, connection)) => {
+                handshakes.begin(handle, now);
+                connections.insert(handle, Box::new(Served::new(connection, now)));
+            }
+            Err(error) => {
+                if let Some(response) = error.response {
+                    outgoing.take_response(response.size, Some(from));
                 }
-                // The client wants no more of it.
-                Err(_) => return,
             }
         }
-        // Once; a stream that the client has stopped has ended.
-        let _ = stream.finish();
+    }
+
+    #[inline]
+    fn end_late_handshakes(&mut self, now: Nanos) {
+        while self.handshakes.late(now).is_some_and(|late| self.end_oldest_handshake(late)) {}
+    }
+
+    /// Forgets the oldest handshake without a word to its client, if it began by `latest`.
+    #[cold]
+    fn end_oldest_handshake(&mut self, latest: Nanos) -> bool {
+        let Self { endpoint, connections, handshakes, .. } = self;
+        let is_under_way = |handle: ConnectionHandle, at| {
+            connections.get(&handle).is_some_and(|served| served.shakes_since == Some(at))
+        };
+        let Some((handle, _)) = handshakes.oldest(is_under_way).filter(|(_, at)| *at <= latest) else {
+            return false;
+        };
+        connections.remove(&handle);
+        handshakes.end();
+        let _ = endpoint.handle_event(handle, EndpointEvent::drained());
+        true
     }
 }

@@ -23,10 +23,10 @@ fn an_unknown_congestion_control_is_refused_with_the_known_ones() {
     let mut spec = Spec::new(Role::Client, "h3", "rr");
     for known in ["cubic", "reno", "bbr"] {
         spec.set_option("congestion", known);
-        assert!(transport(&spec, Mode::Gso, STREAM_WINDOW).is_ok(), "{known}");
+        assert!(transport(&spec, Mode::Gso, STREAM_WINDOW, STREAM_WINDOW).is_ok(), "{known}");
     }
     spec.set_option("congestion", "vegas");
-    let refused = transport(&spec, Mode::Gso, STREAM_WINDOW).unwrap_err();
+    let refused = transport(&spec, Mode::Gso, STREAM_WINDOW, STREAM_WINDOW).unwrap_err();
     assert_eq!(refused.exit_status(), 127);
     assert!(refused.to_string().contains("cubic, reno, bbr"), "{refused}");
 }
@@ -36,7 +36,7 @@ fn a_window_without_a_byte_is_refused() {
     let mut spec = Spec::new(Role::Server, "quic", "rr");
     for (window, is_good) in [("1", true), ("16777216", true), ("0", false), ("4294967296", false)] {
         spec.set_option("stream_window", window);
-        assert_eq!(transport(&spec, Mode::Gso, REQUEST_WINDOW).is_ok(), is_good, "{window}");
+        assert_eq!(transport(&spec, Mode::Gso, REQUEST_WINDOW, REQUEST_WINDOW).is_ok(), is_good, "{window}");
     }
 }
 

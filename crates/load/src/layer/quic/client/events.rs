@@ -1,6 +1,6 @@
 //! What comes of a server's datagrams: answers, the streams of the server's own, the end of a connection.
 
-use super::protocol::ClientProtocol;
+use super::protocol::{ClientProtocol, Fault};
 use super::{Quic, QuicConnection, write};
 use crate::layer::LaneEnd;
 use crate::layer::quic::open_stream;
@@ -62,7 +62,8 @@ impl<P: ClientProtocol> Quic<P> {
     fn lose(&mut self, connection: &mut QuicConnection<P>, reason: &ConnectionError) {
         let kind = match reason {
             ConnectionError::TimedOut if !connection.is_connected => ErrorKind::ConnectTimeout,
-            ConnectionError::TimedOut => ErrorKind::Timeout,
+            // Of the connection, by either end: no time limit of an operation.
+            ConnectionError::TimedOut => ErrorKind::Reset,
             ConnectionError::TransportError(error) if is_of_tls(error.code) => {
                 self.tls_failure.get_or_insert_with(|| failure(&error.reason));
                 ErrorKind::TlsFailed
@@ -83,13 +84,20 @@ impl<P: ClientProtocol> Quic<P> {
     #[inline]
     fn read(&mut self, connection: &mut QuicConnection<P>, id: StreamId) {
         let Some(at) = connection.lanes.iter().position(|lane| lane.stream == Some(id)) else { return };
-        let reader = &mut connection.lanes[at].reader;
+        let QuicConnection { lanes, kept, held, .. } = connection;
+        let reader = &mut lanes[at].reader;
         let mut stream = connection.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return };
         let end = loop {
             match chunks.next(usize::MAX) {
                 Ok(Some(chunk)) => {
-                    if let Err(fault) = self.protocol.feed(reader, &chunk.bytes) {
+                    let before = P::kept(reader);
+                    let fed = self.protocol.feed(reader, &chunk.bytes);
+                    *kept = *kept + P::kept(reader) - before;
+                    if !held.keeps(*kept) {
+                        break Some(Err(Fault { kind: ErrorKind::Malformed, ends: Some(P::OVERLOAD) }));
+                    }
+                    if let Err(fault) = fed {
                         break Some(Err(fault));
                     }
                 }

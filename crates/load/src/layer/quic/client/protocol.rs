@@ -12,6 +12,8 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     const ALPN: &'static [u8];
     /// The code that a connection or a stream is ended with when nothing is wrong.
     const DONE: u32;
+    /// The code of a connection whose answers keep too much.
+    const OVERLOAD: u32 = Self::DONE;
     /// The state of an answer, used again by the next one.
     type Reader: Clone + Default + Send;
     /// The state of a unidirectional stream of the peer's.
@@ -35,6 +37,11 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     /// # Errors
     /// Why the operation has failed.
     fn feed(&mut self, reader: &mut Self::Reader, bytes: &[u8]) -> Result<(), Fault>;
+
+    /// Bytes that an answer under way keeps.
+    fn kept(_reader: &Self::Reader) -> usize {
+        0
+    }
 
     /// The end of an answer.
     ///

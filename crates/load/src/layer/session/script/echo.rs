@@ -1,48 +1,19 @@
 //! The server of `rr`: every message goes back as it came.
 //!
 //! A message is kept until all of it has arrived. Up to [`KEPT`] bytes are a connection's own, as many as a
-//! message of the contract has; what is longer shares [`SHARED`] bytes with all other connections.
+//! message of the contract has; what is longer is a part of what all connections share ([`Held`]).
 
 use super::{Ended, Script};
+use crate::held::Held;
 use linerate_contract::ErrorKind;
 use linerate_proto::websocket::LARGEST_MESSAGE;
 use linerate_proto::websocket::encoder::Messages;
 use linerate_proto::websocket::frame::Opcode;
 use linerate_proto::websocket::mask::{self, Key};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of a connection's buffer that stay with it: the longest message of `rr` (sdk/CONTRACT.md).
 const KEPT: usize = 65_536;
-/// Bytes of longer messages, of all connections of the process: one of the longest and half of another. With
-/// the kept bytes of 200 connections it is 36 MiB.
-const SHARED: usize = 24 << 20;
-/// What is left of those. It changes when a buffer grows beyond [`KEPT`], and not for each message.
-static LEFT: AtomicUsize = AtomicUsize::new(SHARED);
-
-/// A part of [`SHARED`].
-#[derive(Debug, Default)]
-struct Share(usize);
-
-impl Share {
-    /// Makes it `bytes`; false if so much is not left.
-    fn resize(&mut self, bytes: usize) -> bool {
-        let has = self.0;
-        let take = |left: usize| (left + has).checked_sub(bytes);
-        let is_granted = LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
-        if is_granted {
-            self.0 = bytes;
-        }
-        is_granted
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        LEFT.fetch_add(self.0, Ordering::Relaxed);
-    }
-}
-
 /// The server's part. It has all of a message before the first byte goes back.
 #[derive(Debug, Default)]
 pub struct Echo {
@@ -52,7 +23,7 @@ pub struct Echo {
     /// The one that is on its way back begins and ends here.
     from: usize,
     to: usize,
-    share: Share,
+    share: Held,
     /// There was no room for a message.
     is_full: bool,
 }
@@ -130,10 +101,12 @@ impl Script for Echo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::held::SHARED;
+    use crate::held::tests::{alone, left};
 
-    /// The shared bytes are one counter of the process, so one test has all of it.
     #[test]
     fn long_messages_share_a_limit_and_give_it_back() {
+        let _alone = alone();
         let mut piece = vec![0; 64 << 10];
         let mut echoes: Vec<Echo> = (0..200).map(|_| Echo::default()).collect();
         for echo in &mut echoes {
@@ -142,15 +115,15 @@ mod tests {
         let all: usize = echoes.iter().map(|echo| echo.bytes.capacity()).sum();
         assert!(all <= 200 * KEPT + SHARED, "{all}");
         assert!(echoes[0].verdict().is_ok() && echoes[199].verdict().is_err());
-        assert_eq!(LEFT.load(Ordering::Relaxed), 200 * KEPT + SHARED - all);
+        assert_eq!(left(), 200 * KEPT + SHARED - all);
         // A message that goes back leaves no more than a connection's own bytes.
         let echo = &mut echoes[0];
         echo.ended(Ended::Message(Opcode::Binary));
         assert_eq!(echo.next(), Some((Opcode::Binary, 16 * piece.len() as u64)));
         assert_eq!(echo.next(), None);
-        assert!(echo.bytes.capacity() <= KEPT && echo.share.0 == 0);
+        assert!(echo.bytes.capacity() <= KEPT && echo.share.bytes() == 0);
         drop(echoes);
-        assert_eq!(LEFT.load(Ordering::Relaxed), SHARED);
+        assert_eq!(left(), SHARED);
         let mut longest = Echo::default();
         (0..256).for_each(|_| longest.payload(&mut piece, Key::NONE));
         assert!(longest.verdict().is_ok() && longest.bytes.capacity() as u64 == LARGEST_MESSAGE);
