@@ -14,7 +14,7 @@ const OWN: usize = 4 << 10;
 /// The most of one connection of HTTP/2 or HTTP/3: four messages with the longest fields.
 const MOST: usize = 256 << 10;
 /// Fewer connections leave little.
-const MANY: usize = 500;
+const MANY: usize = 64;
 /// What is left of the shared bytes.
 static LEFT: AtomicUsize = AtomicUsize::new(SHARED);
 
@@ -47,6 +47,12 @@ impl Held {
     pub(crate) fn bytes(&self) -> usize {
         self.0
     }
+}
+
+/// Whether less is left of the shared bytes than this.
+#[inline]
+pub(crate) fn is_scarce(bytes: usize) -> bool {
+    LEFT.load(Ordering::Relaxed) < bytes
 }
 
 impl Drop for Held {

@@ -6,6 +6,7 @@
 
 mod workers;
 
+use crate::held::{Surplus, give_back};
 use crate::listener::Listener;
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::{Doing, Refusal};
@@ -103,6 +104,9 @@ struct ServerLoop<S: Service> {
     timer: TimerFd,
     /// Ticks of the timer so far.
     tick: u32,
+    /// Connections now.
+    open: usize,
+    surplus: Surplus,
 }
 
 struct Entry<C> {
@@ -125,7 +129,8 @@ impl<S: Service> ServerLoop<S> {
         timer.set(Expiration::Interval(TICK.into()), TimerSetTimeFlags::empty()).doing("timerfd_settime")?;
         epoll.add(&timer, EpollEvent::new(EpollFlags::EPOLLIN, TIMER)).doing("epoll_ctl")?;
         let connections = Vec::new();
-        Ok(Self { service, waiter, listener, worker, epoll, connections, timer, tick: 0 })
+        let surplus = Surplus::default();
+        Ok(Self { service, waiter, listener, worker, epoll, connections, timer, tick: 0, open: 0, surplus })
     }
 
     fn run(mut self) {
@@ -176,14 +181,25 @@ impl<S: Service> ServerLoop<S> {
     #[cold]
     fn close_silent(&mut self, ticks: u32) {
         let now = self.tick;
-        for place in &mut self.connections {
-            if place.take_if(|entry| now.wrapping_sub(entry.active) >= ticks).is_some() {
-                self.worker.release();
+        for at in 0..self.connections.len() {
+            if self.connections[at].take_if(|entry| now.wrapping_sub(entry.active) >= ticks).is_some() {
+                self.release();
             }
         }
     }
 
+    /// A connection is over.
+    #[inline]
+    fn release(&mut self) {
+        self.worker.release();
+        self.open -= 1;
+        if self.surplus.is_due(self.open) {
+            give_back();
+        }
+    }
+
     fn begin(&mut self, socket: OwnedFd) {
+        self.open += 1;
         let place = socket.as_raw_fd() as usize;
         if place >= self.connections.len() {
             self.connections.resize_with(place + 1, || None);
@@ -200,7 +216,7 @@ impl<S: Service> ServerLoop<S> {
         entry.active = self.tick;
         if !entry.advance(&mut self.service, &self.epoll, ended) {
             self.connections[place] = None;
-            self.worker.release();
+            self.release();
         }
     }
 }

@@ -10,6 +10,7 @@
 //! |---|---|---|
 //! | [`servers`] | client over tcp, tls, http, https, websocket, wss | servers |
 //! | [`clients`] | server over the same layers | clients |
+//! | [`h2_clients`] | server over h2c, gRPC | clients |
 //! | [`quic`] | client and server over h3, quic | both |
 //! | [`datagram_servers`] | client over udp, kcp | servers |
 //! | [`datagram_clients`] | server over udp, kcp | clients |
@@ -27,6 +28,7 @@ mod clients;
 mod common;
 mod datagram_clients;
 mod datagram_servers;
+mod h2_clients;
 mod quic;
 mod servers;
 mod subject;
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
     let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
     let mut rows = servers::rows();
     rows.extend(clients::rows());
+    rows.extend(h2_clients::rows());
     rows.extend(quic::rows());
     rows.extend(datagram_servers::rows());
     rows.extend(datagram_clients::rows());

@@ -117,6 +117,12 @@ impl Client {
         }
     }
 
+    /// Bytes of memory that are kept for what the server sends.
+    #[inline]
+    pub fn kept(&self) -> usize {
+        self.link.kept() + self.splitter.kept()
+    }
+
     /// The server's settings have arrived.
     pub fn is_open(&self) -> bool {
         self.link.is_open

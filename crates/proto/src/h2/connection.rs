@@ -113,6 +113,12 @@ impl Link {
         splitter.feed(bytes, &mut Linked { link: self, side })
     }
 
+    /// Bytes of memory that are kept.
+    #[inline]
+    pub(super) fn kept(&self) -> usize {
+        self.block.capacity() + self.output.kept() + self.decoder.kept()
+    }
+
     /// Queues a GOAWAY: streams of the peer up to `last` were processed.
     pub(super) fn goaway(&mut self, last: u32, code: Code) {
         let payload = [last.to_be_bytes(), code.0.to_be_bytes()].concat();
@@ -194,8 +200,7 @@ impl Link {
         if head.has(frame::END_HEADERS) {
             return self.block(head.stream, part, end, side);
         }
-        self.block.clear();
-        self.block.extend_from_slice(part);
+        self.block = part.to_vec();
         self.continued = Some(Continued { stream: head.stream, end, parts: 0 });
         Ok(())
     }
@@ -213,7 +218,6 @@ impl Link {
             self.continued = None;
             let block = std::mem::take(&mut self.block);
             self.block(continued.stream, &block, continued.end, side)?;
-            self.block = block;
         }
         Ok(())
     }

@@ -8,6 +8,9 @@ pub(super) const HEAD: usize = 9;
 /// The longest payload that is accepted: the smallest limit, which is also the usual one.
 pub(super) const LONGEST: usize = 16_384;
 
+/// Bytes of a buffer that are kept when it is empty.
+const KEPT: usize = 1_024;
+
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
 pub(super) const PRIORITY: u8 = 2;
@@ -93,6 +96,20 @@ impl Output {
         &self.bytes[self.from..]
     }
 
+    /// Bytes of memory that are kept for a peer that does not read.
+    #[inline]
+    pub(super) fn kept(&self) -> usize {
+        if self.replies > 0 { self.bytes.capacity() } else { 0 }
+    }
+
+    /// Gives back what a usual answer does not need, when all was sent.
+    #[inline]
+    pub(super) fn shrink(&mut self) {
+        if self.bytes.is_empty() && self.bytes.capacity() > KEPT {
+            self.bytes = Vec::new();
+        }
+    }
+
     #[inline]
     pub(super) fn advance(&mut self, count: usize) {
         self.from += count;
@@ -117,7 +134,7 @@ pub(super) trait Receiver {
 /// Splits what a peer sends.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    /// The beginning of a frame.
+    /// The beginning of a frame. It is kept for the next one while it is small.
     aside: Vec<u8>,
     data: Option<DataFrame>,
 }
@@ -134,6 +151,12 @@ struct DataFrame {
 }
 
 impl Splitter {
+    /// Bytes of memory that are kept.
+    #[inline]
+    pub(super) fn kept(&self) -> usize {
+        self.aside.capacity()
+    }
+
     /// # Errors
     /// A frame that is longer than it may be, or what `receiver` returns.
     #[inline]
@@ -204,6 +227,7 @@ impl Splitter {
         }
         receiver.frame(head, &self.aside[HEAD..])?;
         self.aside.clear();
+        self.aside.shrink_to(KEPT);
         Ok(true)
     }
 }

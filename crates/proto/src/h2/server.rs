@@ -107,6 +107,14 @@ impl Server {
         })
     }
 
+    /// Bytes of memory that are kept.
+    #[inline]
+    pub fn kept(&self) -> usize {
+        let ServerStreams { open, refused, due, .. } = &self.streams;
+        let streams = open.capacity() * size_of::<Open>() + due.capacity() * size_of::<Due>();
+        self.link.kept() + self.splitter.kept() + streams + refused.capacity() * size_of::<u32>()
+    }
+
     /// Whether [`Self::fill`] has something to write.
     #[inline]
     pub fn has_output(&self) -> bool {
@@ -123,6 +131,7 @@ impl Server {
         let mut used = pending.len().min(room.len());
         room[..used].copy_from_slice(&pending[..used]);
         self.link.output.advance(used);
+        self.link.output.shrink();
         if !self.link.output.pending().is_empty() {
             return used;
         }

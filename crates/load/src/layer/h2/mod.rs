@@ -11,6 +11,7 @@ mod service;
 use rpc::{Calls, Messages};
 pub use service::H2Service;
 
+use crate::held::Held;
 use crate::layer::http::STATUSES;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::layer::wire::plain::connected;
@@ -67,6 +68,7 @@ pub struct H2Connection<W> {
     wire: W,
     client: Client,
     lanes: Box<[LaneState]>,
+    held: Held,
 }
 
 /// The operation in a lane.
@@ -133,6 +135,7 @@ impl<C: Wires> Layer for H2<C> {
             wire: self.connector.wire(ROOM)?,
             client: Client::new(self.streams),
             lanes,
+            held: Held::default(),
         })
     }
 
@@ -254,9 +257,12 @@ impl<C: Wires> H2<C> {
     /// One look at the socket.
     #[inline]
     fn read(&mut self, connection: &mut H2Connection<C::Wire>) -> Result<Received, ErrorKind> {
-        let H2Connection { socket, wire, client, lanes } = connection;
+        let H2Connection { socket, wire, client, lanes, held } = connection;
         let mut frames = Frames { client, lanes, reader: &mut self.reader };
         let received = wire.receive(socket, &mut self.buffer, &mut frames);
+        if !held.keeps(client.kept()) {
+            return Err(ErrorKind::Malformed);
+        }
         if received.is_err() {
             // A GOAWAY with the reason, if the peer has broken the protocol.
             let _ = self.send(connection);

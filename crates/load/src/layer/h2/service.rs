@@ -2,6 +2,7 @@
 //! whatever stream it is on.
 
 use super::rpc;
+use crate::held::Held;
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Flow, MAX_READS};
 use crate::refusal::Refusal;
@@ -35,11 +36,12 @@ pub struct ServedH2<W> {
     blocked: bool,
     /// The client has broken the protocol.
     failed: bool,
+    held: Held,
 }
 
 impl<W> Default for ServedH2<W> {
     fn default() -> Self {
-        Self { wire: None, server: Server::default(), blocked: false, failed: false }
+        Self { wire: None, server: Server::default(), blocked: false, failed: false, held: Held::default() }
     }
 }
 
@@ -61,7 +63,8 @@ impl<W: Wires> Service for H2Service<W> {
     #[inline]
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
         // A peer's error ends only its own connection.
-        self.work(socket, connection, ended).unwrap_or(Fate::Close)
+        let fate = self.work(socket, connection, ended).unwrap_or(Fate::Close);
+        if connection.held.keeps(connection.server.kept()) { fate } else { Fate::Close }
     }
 }
 
@@ -73,7 +76,7 @@ impl<W: Wires> H2Service<W> {
         connection: &mut ServedH2<W::Wire>,
         ended: bool,
     ) -> Result<Fate, ErrorKind> {
-        let ServedH2 { wire, server, blocked, failed } = connection;
+        let ServedH2 { wire, server, blocked, failed, .. } = connection;
         let wire = match wire {
             Some(wire) => wire,
             none => none.insert(self.wires.wire(ROOM)?),

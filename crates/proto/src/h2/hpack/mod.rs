@@ -30,6 +30,12 @@ impl Default for Decoder {
 }
 
 impl Decoder {
+    /// Bytes of memory that are kept.
+    #[inline]
+    pub fn kept(&self) -> usize {
+        self.table.kept() + self.name.capacity() + self.value.capacity()
+    }
+
     /// Passes name and value of each field of a block to `take`. They may have `most` bytes, with 32 more for
     /// each field (RFC 9113 section 6.5.2).
     ///

@@ -82,8 +82,9 @@ pub(super) fn find(name: &str, value: &str) -> (Option<usize>, Option<usize>) {
 /// Received fields, the newest first.
 #[derive(Debug)]
 pub(super) struct Table {
-    bytes: Box<[u8; RING]>,
-    entries: Box<[Entry; MOST_ENTRIES]>,
+    /// As long as what was in use so far, [`RING`] at most: most peers use little.
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
     /// Where the next entry and its bytes go.
     newest: usize,
     end: usize,
@@ -108,14 +109,20 @@ impl Entry {
 impl Table {
     pub(super) fn new() -> Self {
         Self {
-            bytes: Box::new([0; RING]),
-            entries: Box::new([Entry::default(); MOST_ENTRIES]),
+            bytes: Vec::new(),
+            entries: Vec::new(),
             newest: 0,
             end: 0,
             count: 0,
             size: 0,
             most: TABLE_SIZE,
         }
+    }
+
+    /// Bytes of memory that are kept.
+    #[inline]
+    pub(super) fn kept(&self) -> usize {
+        self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 
     /// Name and value at an index of both tables.
@@ -141,6 +148,12 @@ impl Table {
         }
         let length = name.len() + value.len();
         let from = if self.end + length > RING { 0 } else { self.end };
+        if from + length > self.bytes.len() {
+            self.bytes.resize(from + length, 0);
+        }
+        if self.newest == self.entries.len() {
+            self.entries.push(Entry::default());
+        }
         let place = &mut self.bytes[from..from + length];
         place[..name.len()].copy_from_slice(name);
         place[name.len()..].copy_from_slice(value);
