@@ -5,9 +5,11 @@
 //! connection has as many lanes as streams may be under way; the request is encoded once, and answers are
 //! read in a buffer that all connections of a thread share.
 
+mod requests;
 mod rpc;
 mod service;
 
+use requests::Requests;
 use rpc::{Calls, Messages};
 pub use service::H2Service;
 
@@ -15,7 +17,7 @@ use crate::held::Held;
 use crate::layer::http::STATUSES;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::layer::wire::plain::connected;
-use crate::layer::wire::{Received, Room, Silence, Sink, Source, Wire, Wires};
+use crate::layer::wire::{Received, Room, Silence, Sink, Wire, Wires};
 use crate::layer::{Answer, Begun, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
 use crate::socket::Dialer;
@@ -268,38 +270,6 @@ impl<C: Wires> H2<C> {
             let _ = self.send(connection);
         }
         received
-    }
-}
-
-/// What is to be sent: whole frames, one behind the other.
-struct Requests<'a> {
-    client: &'a mut Client,
-    body: &'a [u8],
-}
-
-impl Source for Requests<'_> {
-    #[inline]
-    fn prepare(&mut self) -> bool {
-        !self.client.pending(self.body).is_empty()
-    }
-
-    #[inline]
-    fn slices(&self) -> Option<[&[u8]; 2]> {
-        Some([self.client.queued(), &[]])
-    }
-
-    #[inline]
-    fn advance(&mut self, count: usize) -> bool {
-        self.client.advance(count);
-        self.prepare()
-    }
-
-    fn fill(&mut self, room: &mut [u8]) -> usize {
-        let queued = self.client.queued();
-        let count = queued.len().min(room.len());
-        room[..count].copy_from_slice(&queued[..count]);
-        self.client.advance(count);
-        count
     }
 }
 

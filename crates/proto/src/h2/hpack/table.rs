@@ -126,7 +126,7 @@ impl Table {
     }
 
     /// Name and value at an index of both tables.
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         if let Some((name, value)) = STATIC.get(index.wrapping_sub(1)) {
             return Some((name.as_bytes(), value.as_bytes()));

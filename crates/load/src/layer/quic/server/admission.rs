@@ -1,8 +1,9 @@
 //! Which connections begin: how many handshakes are under way, for how long, and what windows they have.
 //!
-//! A forged address costs its sender one datagram. Beyond some handshakes a client first shows that it receives
-//! at its address (Retry, RFC 9000 section 8.1.2), which needs no memory here; beyond more, the oldest gives
-//! way. So a flood neither fills the memory nor shuts out honest clients, which end theirs in a few round trips.
+//! A forged address costs its sender one datagram. Beyond some handshakes a client first shows that it
+//! receives at its address (Retry, RFC 9000 section 8.1.2), which needs no memory here; beyond more, the
+//! oldest gives way. So a flood neither fills the memory nor shuts out honest clients, which end theirs in a
+//! few round trips.
 
 use super::ServerProtocol;
 use crate::layer::quic::{REQUEST_WINDOW, transport};
