@@ -27,7 +27,7 @@ const MAX_SESSIONS: usize = 1_024;
 /// for one that uses its socket again at once.
 const MAX_SESSIONS_OF_A_SOCKET: usize = 8;
 /// Bytes of segments that wait for an earlier one, over all sessions: 23 full windows of the default. Beyond,
-/// only what is in order is accepted, so every session still proceeds.
+/// only what is in order is accepted, so every session still proceeds, and new ones begin.
 const MAX_HELD: usize = 32 << 20;
 /// The state machine's own bytes for a segment, rounded up.
 const SEGMENT: usize = 128;
@@ -135,15 +135,15 @@ impl DatagramService for KcpServer {
             }
             return;
         }
-        if conv == 0 || is_full || self.has_no_room_for(from) || self.own.contains(from) {
+        if conv == 0 || self.has_no_room_for(from) || self.own.contains(from) {
             return;
         }
         let output = Output { queue: self.queue.clone(), to: Some(from) };
         let Ok(mut kcp) = self.config.conversation(conv, output, self.in_flight) else { return };
-        if kcp.input(bytes).is_err() {
+        let mut held = HeldSegments::new(kcp.rcv_wnd());
+        if is_full && !held.is_in_order(bytes) || kcp.input(bytes).is_err() {
             return;
         }
-        let mut held = HeldSegments::new(kcp.rcv_wnd());
         held.note(bytes);
         self.held += held.count();
         let (reader, answered, fed) = (FrameReader::default(), false, true);
@@ -292,6 +292,11 @@ mod tests {
             }
         }
         assert_eq!(server.held, most);
+        let late = SocketAddr::from(([127, 0, 0, 1], 200));
+        server.feed(late, &segment(1, 1, 0, 5), Nanos(1));
+        assert_eq!(server.sessions.len(), 100, "it would have to wait");
+        server.feed(late, &segment(1, 0, 0, 5), Nanos(1));
+        assert_eq!((server.sessions.len(), server.held), (101, most), "an honest client is served");
         let first = SocketAddr::from(([127, 0, 0, 1], 1));
         server.feed(first, &segment(1, 1, 0, 5), Nanos(1));
         assert_eq!(server.held, most - 998, "the gap of the first session is filled");
