@@ -222,8 +222,9 @@ impl Table<'_> {
             );
             assert_eq!(ratio.one(".sign").text, mark(compared), "{compared}");
             check_difference(ratio, compared);
-            let few = compared["n"].as_u64() < Some(6);
-            let word = if few { "too few rounds" } else { text(compared, "verdict") };
+            let verdict = text(compared, "verdict");
+            let few = verdict == "cannot tell" && compared["n"].as_u64() < Some(6);
+            let word = if few { "too few rounds" } else { verdict };
             assert_eq!(ratio.one(".sr").text, word);
             assert!(ratio.get("class").unwrap().ends_with(word));
             check_sort_key(ratio, number(&compared["ratio"]));
@@ -342,7 +343,7 @@ fn check_details(shown: BTreeMap<&str, &str>, cell: &Value) {
 fn mark(compared: &Value) -> &'static str {
     let is_sure = compared["q"].as_f64().is_none_or(|q| q <= 0.05);
     match text(compared, "verdict") {
-        _ if compared["n"].as_u64() < Some(6) => "?",
+        "cannot tell" if compared["n"].as_u64() < Some(6) => "?",
         "faster" => {
             if is_sure {
                 "▲"
