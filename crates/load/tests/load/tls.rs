@@ -4,6 +4,7 @@
 use crate::common::{
     Engine, answering, client, good_certificates, local, ok, read_request, scripted, server,
 };
+use crate::trust::echoing;
 use linerate_contract::{ErrorKind, Request, Spec, Tls, TlsFailure, page};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -184,24 +185,7 @@ fn echoing_to_known_clients(own: &Tls, authority: &str) -> SocketAddr {
             PrivateKeyDer::from_pem_slice(own.key.as_bytes()).unwrap(),
         )
         .unwrap();
-    let config = Arc::new(config);
-    let listener = TcpListener::bind(local()).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
-            std::thread::spawn(move || {
-                let mut bytes = [0; 4096];
-                while let Ok(count @ 1..) = stream.read(&mut bytes) {
-                    let answer = if bytes.starts_with(b"GET ") { ok(b"") } else { bytes[..count].into() };
-                    if stream.write_all(&answer).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    address
+    echoing(Arc::new(config))
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
 /// A server that answers requests and echoes all else.
-fn echoing(config: Arc<ServerConfig>) -> SocketAddr {
+pub(crate) fn echoing(config: Arc<ServerConfig>) -> SocketAddr {
     let listener = TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
