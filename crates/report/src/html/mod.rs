@@ -4,7 +4,6 @@
 //! | module | contents |
 //! |---|---|
 //! | `top` | questions, answers, the run in a strip |
-//! | `picture` | the rows of a group as a plot, for the first screen |
 //! | `suite` | the sections of a suite: a table each, and what has no number |
 //! | `list` | a table as rows with plots: value, ratio, CPU |
 //! | `forest`, `bars` | the small plots inside rows |
@@ -16,19 +15,19 @@ mod bars;
 mod comparison;
 mod forest;
 mod list;
-mod picture;
 mod plot;
 mod run;
 mod suite;
 mod top;
 
 pub(super) use forest::Forest;
-pub(super) use plot::{HistoryMark, history};
+pub(super) use plot::{Axis, HistoryMark, history, px, round_up, short};
 pub(super) use suite::{published_table, published_tables, text_table};
 
 use super::formats::Style;
 use super::layout::{Phrase, Sentence};
 use super::model::Report;
+use super::picture::STYLE;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 pub(super) fn render(report: &Report, _: Style) -> String {
@@ -60,7 +59,7 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
                 // A page without an icon would request one.
                 link rel="icon" href="data:,";
                 title { (title) }
-                style { (PreEscaped(include_str!("style.css"))) }
+                style { (PreEscaped(include_str!("style.css"))) (PreEscaped(STYLE)) }
             }
             body {
                 main { (body) }

@@ -222,7 +222,7 @@ fn grid_cell(cell: &CellReport, entry: &TableCell, usual: Option<u32>, precision
         cpu: entry
             .vs_baseline
             .as_ref()
-            .and_then(|c| Some(with_cpu_mark(format!("CPU {}", precision.cpu_share(c)?), c))),
+            .and_then(|c| Some(with_cpu_mark(format!("CPU {}", Precision::cpu_share(c)?), c))),
         is_cpu_first: entry.vs_baseline.as_ref().is_some_and(|c| c.is_cpu_first()),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
         error: entry.vs_truth.as_ref().map(error),

@@ -1,6 +1,7 @@
 //! Shared by the readable formats: the text at each place. The formats differ only in how they draw it.
 
 mod answer;
+mod costs;
 mod details;
 mod facts;
 mod grid;

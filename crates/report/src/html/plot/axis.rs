@@ -35,6 +35,11 @@ impl Axis {
         to.is_finite().then_some(Self { from, to, is_log, start, end })
     }
 
+    /// The values at both ends.
+    pub(crate) fn ends(&self) -> [f64; 2] {
+        [self.from, self.to]
+    }
+
     pub(crate) fn contains(&self, value: f64) -> bool {
         (self.from..=self.to).contains(&value)
     }
@@ -84,7 +89,7 @@ impl Axis {
 }
 
 /// The next 1, 2 or 5 times a power of ten.
-fn round_up(value: f64) -> f64 {
+pub(crate) fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let digits = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
     digits.into_iter().find(|round| *round >= value).unwrap_or(value)

@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 /// What is drawn of a cell: the value and its interval.
 type Value<'a> = Box<dyn Fn(&Alternative<'_>) -> Option<(f64, [f64; 2])> + 'a>;
 
-/// The name of the axis of offered load.
-pub(super) const LOAD: &str = "load";
+pub(super) use crate::model::LOAD_AXIS as LOAD;
+
 const LATENCY: &str = "latency, µs";
 /// Axes by which a rate should grow in proportion.
 const SCALING: [&str; 2] = ["threads", "cpus"];
@@ -209,6 +209,7 @@ fn plot(
         x,
         y,
         lines,
+        is_higher_better: what.is_rate,
         ideal,
     })
 }

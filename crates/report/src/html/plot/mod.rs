@@ -15,8 +15,9 @@ mod over_time;
 mod percentiles;
 mod waterfall;
 
-pub(crate) use axis::{Axis, px};
+pub(crate) use axis::{Axis, px, round_up};
 pub(crate) use history::{HistoryMark, history};
+pub(crate) use lines::short;
 
 use super::anchor;
 use crate::layout::{self, Group};

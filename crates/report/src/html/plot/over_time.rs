@@ -39,6 +39,7 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
         x,
         y: Axis::linear(0.0, highest * 1.05, BOTTOM, TOP),
         lines: lines.collect(),
+        is_higher_better: true,
         ideal: Vec::new(),
     })
 }

@@ -58,6 +58,7 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
         y: Axis::fitting(values.chain(bands), BOTTOM, TOP)?,
         x_ticks: x_ticks.collect(),
         lines: lines.collect(),
+        is_higher_better: false,
         ideal: Vec::new(),
     })
 }
