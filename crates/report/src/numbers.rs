@@ -99,8 +99,8 @@ pub(crate) fn change(ratio: f64, ends: impl Into<Ends>, is_inverse: bool) -> Str
 /// From here on a change is a factor: `2.2x` is read faster than `+120 %`.
 const FACTOR: f64 = 2.0;
 
-/// How much longer an operation takes than with the baseline: `+38 % (31 to 44)`, `2.2x (2.1 to 2.3)`.
-/// `performance`: the baseline's latency by that of the row.
+/// How much more a latency or another cost is than the baseline's: `+38 % (31 to 44)`, `2.2x (2.1 to 2.3)`.
+/// `performance`: the baseline's by that of the row.
 pub(crate) fn longer(performance: f64, ends: impl Into<Ends>) -> String {
     if performance <= 1.0 / FACTOR {
         return times(1.0 / performance, ends.into().map(|end| 1.0 / end));

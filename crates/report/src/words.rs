@@ -270,6 +270,12 @@ pub(super) fn detectable(share: f64) -> String {
     }
 }
 
+/// Whether a metric is what an operation takes, so that a change is more or less of it and no performance.
+pub(super) fn is_cost(quantity: Quantity) -> bool {
+    let of_cpu = [Metric::ClientCpu, Metric::ServerCpu, Metric::CpuPerKib, Metric::PeakMemory];
+    quantity.metric.is_latency() || of_cpu.contains(&quantity.metric)
+}
+
 /// What the best of a table is by its metric.
 pub(super) fn best_by(quantity: Option<Quantity>) -> String {
     match quantity.map(|quantity| quantity.metric) {

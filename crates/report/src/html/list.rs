@@ -174,7 +174,7 @@ fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
 fn ratio_name(table: &TableReport) -> &'static str {
     match table.quantity() {
         _ if table.truth_tolerance.is_some() => "reported, of the truth",
-        Some(quantity) if quantity.metric.is_latency() => "against baseline",
+        Some(quantity) if words::is_cost(quantity) => "against baseline",
         _ => "of baseline",
     }
 }

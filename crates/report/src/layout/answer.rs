@@ -86,11 +86,13 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let Some(best) = ranked.first() else {
         return said_of(unranked(table, &precision, &measured), absent(group));
     };
-    let nothing = group.baseline().filter(|baseline| baseline.is_apart);
+    let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
     if ranked.len() == 1 && nothing.is_none() {
-        let has =
-            format!(" has {}; nothing to compare it with was measured.", value(table, &precision, best));
-        let lead = said("", &[best], has);
+        let ratio = group.baseline().zip(share(&precision, best));
+        let ratio = ratio.map(|(with, share)| format!(", {}", of(table, brief(&share), &with.label)));
+        let alone = || "; nothing to compare it with was measured".to_owned();
+        let ratio = ratio.unwrap_or_else(alone);
+        let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, &precision, best)));
         return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
     }
     let placed: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_placed(table)).copied().collect();
@@ -180,7 +182,7 @@ fn by_tiers(
                 if tiers.len() == 1 { "No order, the intervals overlap: " } else { "Tied for first: " };
             // Ratios alone are no size.
             let size = group.baseline().filter(|member| member.entry.value.is_some());
-            let size = size.map(|member| format!(", which has {}", value(table, precision, member)));
+            let size = size.map(|member| format!(", which has {}", brief_value(table, precision, member)));
             let all = spread(table, precision, &tiers[0], baseline);
             said(which, &tiers[0], format!(", {all}{}.", size.unwrap_or_default()))
         }
@@ -220,7 +222,7 @@ fn rate(table: &TableReport, member: &Alternative<'_>) -> String {
 
 /// `82 % (79 to 86) of direct`; a latency is `2.2x (2.1 to 2.3) that of direct`.
 fn of(table: &TableReport, share: &str, baseline: &str) -> String {
-    match table.quantity().filter(|quantity| quantity.metric.is_latency()) {
+    match table.quantity().filter(|quantity| words::is_cost(*quantity)) {
         Some(_) if share.contains('x') => format!("{share} that of {baseline}"),
         Some(_) => format!("{share} against {baseline}"),
         None if brief(share).ends_with('x') => format!("{share} that of {baseline}"),
@@ -235,14 +237,14 @@ fn spread(
     members: &[&Alternative<'_>],
     baseline: &str,
 ) -> String {
-    let is_latency = table.quantity().is_some_and(|quantity| quantity.metric.is_latency());
+    let is_cost = table.quantity().is_some_and(words::is_cost);
     match members {
         [only] if only.part == Part::Baseline => "the baseline".to_owned(),
         [only] => share(precision, only).map_or(String::new(), |share| of(table, &share, baseline)),
         _ => {
             let ratios = members.iter().filter_map(|member| member.ratio());
             let (low, high) = (ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
-            if is_latency {
+            if is_cost {
                 let [from, to] = [high, low].map(|ratio| longer(ratio, Ends::Unknown));
                 return format!("{from} to {to} against {baseline}");
             }

@@ -5,6 +5,7 @@ use super::groups::Alternative;
 use super::precision::Precision;
 use crate::model::TableReport;
 use crate::numbers::{brief_percent_of, micros};
+use crate::words;
 
 /// More names than these make no headline.
 const COSTS: usize = 3;
@@ -19,11 +20,11 @@ pub(super) fn costs(
     ranked: &[&Alternative<'_>],
     nothing: &str,
 ) -> Sentence {
-    let is_latency = table.quantity().is_some_and(|quantity| quantity.metric.is_latency());
+    let is_cost = table.quantity().is_some_and(words::is_cost);
     let cost = |member: &Alternative<'_>| {
         let found = member.entry.vs_baseline.as_ref()?;
-        let micros = found.difference.as_ref().filter(|_| is_latency).map(|found| micros(found.us));
-        let share = share(precision, member).filter(|_| is_latency);
+        let micros = found.difference.as_ref().filter(|_| is_cost).map(|found| micros(found.us));
+        let share = share(precision, member).filter(|_| is_cost);
         let share = share.map(|share| share.split(" (").next().unwrap_or_default().to_owned());
         Some(match (micros, share) {
             (Some(micros), Some(share)) => format!("{micros} ({share})"),
@@ -36,7 +37,7 @@ pub(super) fn costs(
     let mut phrases = Vec::new();
     for (at, family) in families.iter().take(COSTS).enumerate() {
         let verb = match at {
-            0 if is_latency => " adds ",
+            0 if is_cost => " adds ",
             0 => " costs ",
             _ => " ",
         };
@@ -50,7 +51,7 @@ pub(super) fn costs(
             [from, to] if from == to => from,
             [from, to] => format!("{from}{} to {to}{}", way(first), way(last)),
         };
-        let of = if at > 0 || is_latency { String::new() } else { format!(" of the speed of {nothing}") };
+        let of = if at > 0 || is_cost { String::new() } else { format!(" of the speed of {nothing}") };
         phrases.push(Phrase::Plain(if at == 0 { "" } else { ", " }.to_owned()));
         phrases.push(Phrase::Name(family.name.clone()));
         phrases.push(Phrase::Plain(format!("{verb}{range}{of}")));

@@ -124,8 +124,8 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
     "Rows are sorted. Below the rule: a baseline with nothing in place of what is compared, linerate's own \
      rows, references and limits; they have no place. Tier: rows whose intervals overlap with that of the \
      best of their tier; at most four, of which those behind the first may be joined.",
-    "▲ faster, ▼ slower than the baseline: of the differences marked so in a table, at most 5 % are \
-     expected to be none. △ ▽ the same by this comparison alone. ≠ differs, by less than 3 %. ≈ within \
+    "▲ faster, ▼ slower than the baseline: significant over the table (false discovery rate \
+     5 %). △ ▽ the same by this comparison alone. ≠ differs, by less than 3 %. ≈ within \
      3 % of the baseline. ? undecided.",
     "A/A: the baseline in duet with itself. Where it differs, the verdicts of the table's duets are \
      withdrawn.",

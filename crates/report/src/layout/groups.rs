@@ -36,6 +36,8 @@ pub(crate) struct Alternative<'a> {
     /// It is below a rule and has no place: a limit, a reference, a baseline with nothing in place of what is
     /// compared, or linerate's own.
     pub(crate) is_apart: bool,
+    /// All in which it differs from others is linerate's own.
+    pub(crate) is_own: bool,
     /// From 1, the best; cells whose intervals overlap with that of the best of them have the same. `None`
     /// where the run does not show it.
     pub(crate) tier: Option<usize>,
@@ -130,18 +132,21 @@ impl Alternative<'_> {
 
     /// As a mark beside the name: its part, or that it is linerate's own; empty for what is compared.
     pub(crate) fn mark(&self) -> &'static str {
-        if self.is_apart && self.part == Part::Competitor { "linerate's own" } else { self.part.name() }
+        if self.is_apart && self.is_own && self.part == Part::Competitor {
+            "linerate's own"
+        } else {
+            self.part.name()
+        }
     }
 
-    /// What it is, where all in which it differs from others is linerate's own.
-    fn own(&self, all: &[Self]) -> Option<&str> {
+    /// Whether all in which it differs from others is linerate's own.
+    fn is_own_among(&self, all: &[Self]) -> bool {
         let has = |member: &Self, system: &PlannedSystem| {
             member.cell.systems.iter().any(|other| (other.role, &other.name) == (system.role, &system.name))
         };
         let differs = |system: &&PlannedSystem| all.iter().any(|member| !has(member, system));
-        let mut own = self.cell.systems.iter().filter(differs).map(|system| system.own.as_deref());
-        let first = own.next()??;
-        own.all(|other| other.is_some()).then_some(first)
+        let mut own = self.cell.systems.iter().filter(differs).map(|system| system.own.is_some()).peekable();
+        own.peek().is_some() && own.all(|is_own| is_own)
     }
 
     /// What rows are sorted by, higher is better: the ratio to the baseline, else the value; of a report the
@@ -202,6 +207,7 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
                 entry,
                 part: ids.part(&cell.id),
                 is_apart: false,
+                is_own: false,
                 tier: None,
             };
             let mut members: Vec<Alternative<'_>> = cells.into_iter().zip(labels).map(member).collect();
@@ -229,8 +235,10 @@ fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Al
     let is_mark = |member: &Alternative<'_>| matches!(member.part, Part::Limit | Part::Reference);
     let is_apart = |member: &Alternative<'_>| {
         let is_baseline = member.part == Part::Baseline && is_nothing(member.cell);
-        is_mark(member) || is_baseline || member.own(members).is_some()
+        is_mark(member) || is_baseline || member.is_own
     };
+    let own: Vec<bool> = members.iter().map(|member| member.is_own_among(members)).collect();
+    members.iter_mut().zip(own).for_each(|(member, is_own)| member.is_own = is_own);
     let apart: Vec<bool> = members.iter().map(is_apart).collect();
     let is_choice = |(member, is_apart): (&Alternative<'_>, &bool)| !is_apart && member.entry.value.is_some();
     let has_choice = members.iter().zip(&apart).any(is_choice);

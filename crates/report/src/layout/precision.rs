@@ -45,10 +45,10 @@ impl Precision {
         words::small_rate(quantity, entry.value?, ends(entry, self.has_ratios))
     }
 
-    /// Performance in percent of the baseline's, `73.1 % (71.0 to 74.9)`; of a latency how much longer it is:
-    /// `2.2x (2.1 to 2.3)`.
+    /// Performance in percent of the baseline's, `73.1 % (71.0 to 74.9)`; of a cost, such as a latency,
+    /// how much more it is: `2.2x (2.1 to 2.3)`.
     pub(crate) fn share(&self, metric: Option<Quantity>, found: &Comparison) -> String {
-        if metric.or(self.first).is_some_and(|quantity| quantity.metric.is_latency()) {
+        if metric.or(self.first).is_some_and(words::is_cost) {
             return longer(found.ratio, found);
         }
         let digits = self.ratios.iter().find(|(of, _)| *of == metric).map(|(_, digits)| digits);

@@ -65,6 +65,8 @@ struct Frame {
 /// The mean width of a letter in an SVG's 13 pixels.
 const LETTER: f64 = 7.6;
 const LINE: f64 = 22.0;
+/// The largest row may be as many times longer than the best choice.
+const FAR: f64 = 3.0;
 const FOOT: f64 = 52.0;
 
 impl Chart {
@@ -129,9 +131,14 @@ impl Chart {
     }
 
     fn scale(&self, frame: &Frame) -> Axis {
-        let ends = self.rows.iter().flat_map(|row| row.ends.into_iter().flatten().chain(row.value));
-        let sound = ends.chain(self.rows.iter().flat_map(|row| row.units.iter().copied()));
-        let sound: Vec<f64> = sound.filter(|value| value.is_finite()).collect();
+        let values = |row: &Row| {
+            let ends = row.ends.into_iter().flatten().chain(row.value).chain(row.units.iter().copied());
+            ends.filter(|value| value.is_finite()).collect::<Vec<_>>()
+        };
+        let choices = self.rows.iter().filter(|row| !row.is_apart).flat_map(values).fold(0.0, f64::max);
+        // A limit far beyond would squash the others; its bar ends with the axis.
+        let is_near = |value: &f64| choices == 0.0 || *value <= choices * FAR;
+        let sound: Vec<f64> = self.rows.iter().flat_map(values).filter(is_near).collect();
         let [low, high] =
             [sound.iter().copied().fold(0.0, f64::min), sound.iter().copied().fold(0.0, f64::max)];
         let room = if high > low { (high - low) * 0.04 } else { 1.0 };

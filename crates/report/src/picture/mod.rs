@@ -218,3 +218,31 @@ fn foot(report: &Report) -> String {
         report.run.linerate, host.cpus, host.cpu_model, host.kernel
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build;
+    use crate::fixture::{run, trials};
+
+    #[test]
+    fn rows_are_sorted_what_is_no_choice_is_last_and_a_longer_bar_is_better() {
+        let report = build(&run(), &trials(), &[]);
+        let chart = of_suite(&report, &report.suites[0]).unwrap();
+        assert!(chart.title.starts_with("iptables costs 1"), "{}", chart.title);
+        assert_eq!((chart.axis.as_str(), chart.is_right_better), ("requests/s", Some(true)));
+        let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
+        assert_eq!((labels.len(), labels[0], labels[4], labels[5]), (6, "iptables", "direct", "limit"));
+        let choices: Vec<f64> =
+            chart.rows.iter().filter(|row| !row.is_apart).filter_map(|row| row.value).collect();
+        assert!(choices.len() > 2 && choices.is_sorted_by(|a, b| a >= b), "{choices:?}");
+        let missing = chart.rows.iter().find(|row| row.label == "sslh-ev").unwrap();
+        assert_eq!((missing.value, missing.text[1].as_str()), (None, "missing"));
+    }
+
+    #[test]
+    fn a_report_without_a_number_has_a_picture_that_says_so() {
+        let picture = render(&build(&run(), &[], &[]), Style::default());
+        assert!(picture.contains("Nothing was measured."), "{picture}");
+    }
+}

@@ -87,3 +87,22 @@ fn list(runs: &[SiteRun]) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build;
+    use crate::fixture::{run, trials};
+
+    #[test]
+    fn a_full_run_is_shown_before_a_later_quick_one() {
+        let of = |name: &str, is_quick: bool| {
+            let mut report = build(&run(), &trials(), &[]);
+            report.run.quick = is_quick;
+            SiteRun { name: name.to_owned(), report }
+        };
+        let runs = [of("full", false), of("quick", true)];
+        assert!(newest(&runs).iter().all(|(run, _)| run.name == "full"));
+        assert_eq!(newest(&runs[1..]).len(), runs[1].report.suites.len());
+    }
+}

@@ -105,7 +105,7 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
 fn ratio_name(table: &TableReport) -> &'static str {
     match table.quantity() {
         _ if table.truth_tolerance.is_some() => "error",
-        Some(quantity) if quantity.metric.is_latency() => "against baseline",
+        Some(quantity) if words::is_cost(quantity) => "against baseline",
         _ => "of baseline",
     }
 }
