@@ -13,7 +13,8 @@ pub struct Contender {
 /// More tiers than these are more than a reader looks at.
 const MOST: usize = 4;
 
-/// The tier of each contender, from 1 to 4; `None`: it has none. `None` in place of a contender: it takes no part.
+/// The tier of each contender, from 1 to 4; `None`: it has none. `None` in place of a contender: it takes no
+/// part.
 ///
 /// Of contenders with a verdict, a tier is the best one and all whose intervals overlap with its interval;
 /// the best of the others begins the next. One without a verdict is in the tier whose best contender it

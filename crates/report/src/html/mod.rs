@@ -21,10 +21,11 @@ mod suite;
 mod top;
 
 pub(super) use forest::Forest;
-pub(super) use plot::{Axis, HistoryMark, history, px, round_up, short};
+pub(super) use plot::{HistoryMark, history};
 pub(super) use suite::{published_table, published_tables, text_table};
 
 use super::formats::Style;
+pub(super) use super::layout::anchor;
 use super::layout::{Phrase, Sentence};
 use super::model::Report;
 use super::picture::STYLE;
@@ -79,19 +80,5 @@ pub(super) fn sentence(sentence: &Sentence) -> Markup {
                 Phrase::Name(name) => strong { (name) }
             }
         }
-    }
-}
-
-/// The address of a suite, a table or a cell inside the page: `proxy`, `proxy.forwarding`,
-/// `proxy.forwarding.nginx/direct`. An address has no spaces, and a percent sign in it begins an escape.
-pub(super) fn anchor(parts: &[&str]) -> String {
-    parts.join(".").replace(char::is_whitespace, "_").replace('%', "percent")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn an_anchor_is_an_address_as_it_is() {
-        assert_eq!(super::anchor(&["transport", "paths", "1%/a b"]), "transport.paths.1percent/a_b");
     }
 }

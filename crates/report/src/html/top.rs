@@ -73,7 +73,9 @@ fn answer(report: &Report, suite: &SuiteReport, is_one: bool) -> Markup {
                 @if let Some(chart) = picture::of_suite(report, suite) {
                     (figure(&format!("{address}~picture"), &chart, &html! {
                         "Line: 95 % interval. "
-                        @if group.choices() < group.members.len() { "Below the rule: for comparison, no choice. " }
+                        @if group.choices() < group.members.len() {
+                            "Below the rule: for comparison, no choice. "
+                        }
                         a href={ "#" (anchor(&[&suite.name, &table.name])) } { "All numbers" }
                     }))
                 } @else { p.answer { (sentence(&answer.lead)) } }

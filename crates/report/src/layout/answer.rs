@@ -89,7 +89,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
-        let ratio = ratio.map(|(with, share)| format!(", {}", of(table, brief(&share), &with.label)));
+        let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
         let alone = || "; nothing to compare it with was measured".to_owned();
         let ratio = ratio.unwrap_or_else(alone);
         let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, &precision, best)));
@@ -171,7 +171,7 @@ fn by_tiers(
     let lead = match tiers[0][..] {
         [only] => {
             let ratio =
-                share(precision, only).map(|share| format!(", {}", of(table, brief(&share), baseline)));
+                share(precision, only).map(|share| format!(", {}", against(table, brief(&share), baseline)));
             let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
             let is = if tiers.len() == 1 { "has".into() } else { words::best_by(table.quantity()) + ":" };
             said("", &[only], format!(" {is} {}{ratio}.", brief_value(table, precision, only)))
@@ -221,7 +221,7 @@ fn rate(table: &TableReport, member: &Alternative<'_>) -> String {
 }
 
 /// `82 % (79 to 86) of direct`; a latency is `2.2x (2.1 to 2.3) that of direct`.
-fn of(table: &TableReport, share: &str, baseline: &str) -> String {
+fn against(table: &TableReport, share: &str, baseline: &str) -> String {
     match table.quantity().filter(|quantity| words::is_cost(*quantity)) {
         Some(_) if share.contains('x') => format!("{share} that of {baseline}"),
         Some(_) => format!("{share} against {baseline}"),
@@ -240,7 +240,7 @@ fn spread(
     let is_cost = table.quantity().is_some_and(words::is_cost);
     match members {
         [only] if only.part == Part::Baseline => "the baseline".to_owned(),
-        [only] => share(precision, only).map_or(String::new(), |share| of(table, &share, baseline)),
+        [only] => share(precision, only).map_or(String::new(), |share| against(table, &share, baseline)),
         _ => {
             let ratios = members.iter().filter_map(|member| member.ratio());
             let (low, high) = (ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
@@ -311,7 +311,7 @@ fn marks(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<S
     let reference = those(Part::Reference).filter_map(|member| {
         let share = share(precision, member)?;
         let baseline = &group.baseline()?.label;
-        Some(said("For reference: ", &[member], format!(", {}.", of(table, &share, baseline))))
+        Some(said("For reference: ", &[member], format!(", {}.", against(table, &share, baseline))))
     });
     let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
     let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());

@@ -1,6 +1,6 @@
 //! The drawing of a chart: rows on one axis, as an SVG that refers to nothing else.
 
-use crate::html::{Axis, px, round_up, short};
+use crate::axis::{Axis, px, round_up, short};
 use maud::{Markup, PreEscaped, html};
 
 /// Colours in light and dark; the page has them in its own style.

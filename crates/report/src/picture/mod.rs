@@ -1,5 +1,5 @@
-//! The picture of an answer, for the page and as a file: of two subjects or builds the change of each quantity
-//! or cell, of more the sorted rows.
+//! The picture of an answer, for the page and as a file: of two subjects or builds the change of each
+//! quantity or cell, of more the sorted rows.
 
 mod chart;
 
@@ -7,8 +7,7 @@ pub(crate) use chart::{Chart, NARROW, STYLE, WIDE};
 
 use crate::comparison::{self, ComparedCell, ComparisonReport};
 use crate::formats::Style;
-use crate::html::anchor;
-use crate::layout::{self, Alternative, Group, Phrase, Sentence};
+use crate::layout::{self, Alternative, Group, Phrase, Sentence, anchor};
 use crate::model::{Quantity, Report, SuiteReport, TableReport};
 use crate::numbers::{Digits, Ends, brief_error, brief_percent, longer, signed};
 use crate::words;
@@ -56,7 +55,7 @@ pub(crate) fn of_suite(report: &Report, suite: &SuiteReport) -> Option<Chart> {
 }
 
 fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &Group<'_>) -> Chart {
-    let drawn = Drawn::of(table.quantity());
+    let drawn = Drawn::new(table.quantity());
     let best = group.ranked().first().map(|member| member.cell.id.as_str());
     let address = |member: &Alternative<'_>| {
         format!("{}.{}", anchor(&[&suite.name, &table.name]), anchor(&[&member.cell.id]))
@@ -93,7 +92,7 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn of(quantity: Option<Quantity>) -> Self {
+    fn new(quantity: Option<Quantity>) -> Self {
         let operations =
             quantity.filter(|quantity| quantity.metric == Metric::Seconds).and_then(|q| q.operations);
         let rate = || Quantity { metric: Metric::OperationsPerSecond, operations: None };

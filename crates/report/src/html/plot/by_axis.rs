@@ -1,8 +1,9 @@
 //! Results by a parameter: an axis of the table that has numbers, such as threads, connections or sizes. With
 //! threads or CPUs: the line of ideal scaling. By offered load: latency and CPU, whatever the table's metric.
 
-use super::axis::Axis;
-use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP, short};
+use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP};
+use crate::axis::Axis;
+use crate::axis::short;
 use crate::html::bars;
 use crate::layout::{self, Alternative, Group};
 use crate::model::{CellReport, TableCell, TableReport};

@@ -1,6 +1,6 @@
 //! A figure of lines, with bands, in a frame with two axes and a legend.
 
-use super::axis::{Axis, px};
+use crate::axis::{Axis, px, short};
 use crate::numbers::plain;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -162,31 +162,9 @@ fn sample(class: &str, line: &str) -> Markup {
     }
 }
 
-/// `20k`, `1.5M`: as short as an axis needs.
-pub(crate) fn short(value: f64) -> String {
-    let (divisor, suffix) = match value.abs() {
-        v if v >= 1e9 => (1e9, "G"),
-        v if v >= 1e6 => (1e6, "M"),
-        v if v >= 1e4 => (1e3, "k"),
-        _ => (1.0, ""),
-    };
-    let scaled = value / divisor;
-    // Ticks have one or two digits; the rest is rounding of binary numbers.
-    let digits = (2 - scaled.abs().log10().floor().clamp(-6.0, 2.0) as i32).max(0) as usize;
-    let text = format!("{scaled:.digits$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text}{suffix}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_of_an_axis_are_short() {
-        let texts = [0.0, 0.05, 0.2, 5.0, 150.0, 2_000.0, 20_000.0, 1_500_000.0].map(short);
-        assert_eq!(texts, ["0", "0.05", "0.2", "5", "150", "2000", "20k", "1.5M"]);
-    }
 
     #[test]
     fn a_plot_has_a_title_and_its_ends_in_words() {

@@ -1,8 +1,9 @@
 //! Throughput over the time of a stream.
 
-use super::axis::Axis;
-use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP, short};
+use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP};
 use super::of_group;
+use crate::axis::Axis;
+use crate::axis::short;
 use crate::layout::Group;
 use crate::model::SeriesReport;
 
