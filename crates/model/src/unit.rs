@@ -87,9 +87,9 @@ pub struct Unit {
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::large_enum_variant, reason = "most units have a measurement, and few are in memory")]
 pub enum Found {
-    /// Of a cell by itself; `None` where it failed.
+    /// A cell by itself; `None` where it failed.
     Alone(Option<Measurement>),
-    /// Of two cells at the same time.
+    /// Two cells at the same time.
     Together(Together),
 }
 

@@ -35,13 +35,13 @@ impl<'a> SortedJournal<'a> {
     }
 
     /// `None` where there is no unit.
-    pub fn of(&self, suite: usize, sides: Sides) -> Option<&Units<'a>> {
+    pub fn units(&self, suite: usize, sides: Sides) -> Option<&Units<'a>> {
         self.suites[suite].get(&sides)
     }
 
     /// The measured units of a cell, a pair or a probe, in order.
     pub fn measured(&self, suite: usize, sides: Sides) -> impl Iterator<Item = &'a Unit> {
-        self.of(suite, sides).into_iter().flat_map(|units| units.measured.values().copied())
+        self.units(suite, sides).into_iter().flat_map(|units| units.measured.values().copied())
     }
 
     /// All units, those of the warm-up included.

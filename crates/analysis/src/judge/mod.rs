@@ -62,7 +62,7 @@ pub fn suite<'a>(
     let planned = &run.suites[index];
     let of_cell = |place: usize| {
         let metric = first_metric(planned, &planned.cells[place].id);
-        CellSummary::from_units(planned, place, journal.of(index, Sides::One(place)), metric)
+        CellSummary::from_units(planned, place, journal.units(index, Sides::One(place)), metric)
     };
     let cells: Vec<CellSummary<'a>> = (0..planned.cells.len()).map(of_cell).collect();
     let comparisons = Comparisons { suite: index, journal, judgement };

@@ -149,7 +149,7 @@ impl Session {
     }
 
     /// The units of these cells so far.
-    fn of(&self, suite: usize, sides: Sides) -> impl Iterator<Item = &Unit> {
+    fn units(&self, suite: usize, sides: Sides) -> impl Iterator<Item = &Unit> {
         self.made.units.iter().filter(move |unit| unit.suite == suite && unit.sides == sides)
     }
 
@@ -157,7 +157,7 @@ impl Session {
     /// Turns are right for all (docs/decisions/pairs.md).
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
-        let mut earlier = self.of(step.suite, step.sides).filter(|unit| !unit.warmup);
+        let mut earlier = self.units(step.suite, step.sides).filter(|unit| !unit.warmup);
         let earlier = earlier.find_map(|unit| Some(unit.together()?.sharing));
         let (cell, is_probe) = (step.sides.cell(), step.sides.probed().is_some());
         let other = step.sides.beside().unwrap_or(cell);
@@ -190,8 +190,8 @@ impl Session {
     /// By a pair's warm-up unit, which runs side by side, and the first trial of each cell. A pair without
     /// them takes turns, which is right for all.
     fn by_warm_up(&self, suite: usize, cells: [usize; 2]) -> Sharing {
-        let warm = self.of(suite, Sides::Two(cells)).find_map(Unit::both);
-        let [cell, other] = cells.map(|cell| self.of(suite, Sides::One(cell)).find_map(Unit::measurement));
+        let warm = self.units(suite, Sides::Two(cells)).find_map(Unit::both);
+        let [cell, other] = cells.map(|cell| self.units(suite, Sides::One(cell)).find_map(Unit::measurement));
         let likeness = if self.servers.is_some() { Likeness::OF_COMMANDS } else { Likeness::OF_BUILDS };
         match (warm, cell, other) {
             (Some(sides), Some(cell), Some(other)) => sharing(sides, [cell, other], likeness),

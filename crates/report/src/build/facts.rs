@@ -45,7 +45,9 @@ impl SuiteProgress {
     /// `None` for a suite without anything to run.
     fn count(index: usize, run: &Run, journal: &SortedJournal<'_>) -> Option<Self> {
         let suite = &run.suites[index];
-        let trials = |cell: usize| journal.of(index, Sides::One(cell)).filter(is_still_tried);
+        let none = Units::default();
+        let units = |cell: usize| journal.units(index, Sides::One(cell)).unwrap_or(&none);
+        let trials = |cell: usize| Some(units(cell)).filter(is_still_tried);
         let present = (0..suite.cells.len()).filter(|cell| suite.cells[*cell].absent.is_none());
         let cells: BTreeMap<usize, &Units<'_>> =
             present.filter_map(|cell| Some((cell, trials(cell)?))).collect();

@@ -165,7 +165,7 @@ impl<'a> Compared<'a> {
         let metric = table.map_or(Metric::OperationsPerSecond, |table| table.metric);
         let units = place.units(journal);
         let alone = cells
-            .map(|cell| CellSummary::from_units(suite, cell, journal.of(index, Sides::One(cell)), metric));
+            .map(|cell| CellSummary::from_units(suite, cell, journal.units(index, Sides::One(cell)), metric));
         let leading = Leading::find(alone.each_ref(), plan);
         let has_cpu = |roles: &[Role]| units.iter().any(|unit| log_cpu_ratio(unit, metric, roles).is_some());
         // The CPU time of a server elsewhere is not known, and that of the client says nothing about it.

@@ -117,8 +117,8 @@ struct Raw {
 }
 
 impl Raw {
-    /// `None` where either run has no number, or the cells are not the same question. Of each run: the indices
-    /// of the suite and of the cell.
+    /// A cell of both runs, by the indices of its suite and of itself; `None` where either run has no number,
+    /// or the cells are not the same question.
     fn compare(runs: [(&Stored, usize, usize); 2]) -> Option<Self> {
         let [(suite, cell), (_, theirs)] = runs.map(|(stored, suite, cell)| {
             let suite = &stored.run.suites[suite];

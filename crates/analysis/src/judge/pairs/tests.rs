@@ -48,7 +48,7 @@ fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
     };
     let trial = |cell: &str| {
         json!({
-            "kind": "trial", "suite": "s", "cell": cell, "round": 1, "warmup": false, "at": 0, "stages": {}, "outcome": "ok",
+            "kind": "trial", "suite": "s", "cell": cell, "round": 1, "at": 0, "stages": {}, "outcome": "ok",
             "measurement": {
                 "elapsed": nanos(1.0), "operations": 1000, "bytes": 0,
                 "cpu": {"client": nanos(client), "relay": nanos(relay)},
@@ -65,7 +65,8 @@ fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
         let own = cpu * (1.0 + 0.001 * ((unit % 3) as f64 - 1.0));
         let done = 100_000.0 * rate;
         json!({
-            "kind": "duet", "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "together", "at": 0, "outcome": "ok",
+            "kind": "duet", "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "together", "at": 0,
+            "outcome": "ok",
             "sides": [side(done, done * 5_000.0 * own), side(100_000.0, 100_000.0 * 5_000.0)],
             "stages": {"measure": nanos(1.0)},
         })
