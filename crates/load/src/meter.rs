@@ -187,12 +187,6 @@ impl Meter {
         count as u32
     }
 
-    /// Returns begun operations to the budget: they will not be answered, through no fault of the peer.
-    pub fn withdraw(&mut self, count: u32) {
-        self.budget += u64::from(count);
-        self.open -= u64::from(count);
-    }
-
     /// The connection of an operation was established after `took`.
     #[inline]
     pub fn connected(&mut self, took: Nanos) {
@@ -213,7 +207,7 @@ impl Meter {
     #[inline]
     fn is_in_time(&mut self, took: Nanos, now: Nanos, bytes: u64, verified: bool) -> bool {
         if took > self.longest {
-            self.fail(ErrorKind::Timeout, now);
+            self.failed(ErrorKind::Timeout, now);
             return false;
         }
         self.open -= 1;
@@ -280,10 +274,18 @@ impl Meter {
         self.start
     }
 
+    /// An operation failed at `now`. If it took longer than the deadline it is a timeout, whatever the peer
+    /// said then.
+    #[cold]
+    pub fn fail(&mut self, kind: ErrorKind, began: Nanos, now: Nanos) {
+        let is_late = now.since(began) > self.longest && kind != ErrorKind::ConnectTimeout;
+        self.failed(if is_late { ErrorKind::Timeout } else { kind }, now);
+    }
+
     /// An operation failed at `now`. After the window only one that has not ended in time has failed: a peer
     /// may close connections once the work is over.
     #[cold]
-    pub fn fail(&mut self, kind: ErrorKind, now: Nanos) {
+    fn failed(&mut self, kind: ErrorKind, now: Nanos) {
         self.open -= 1;
         if now >= self.counts_until && now >= self.window_end {
             self.in_flight += 1;

@@ -5,11 +5,12 @@ use super::paced::Pacer;
 use super::round::Round;
 use super::slot::{Phase, Slot};
 use crate::clock;
-use crate::layer::{Answer, Flow, Layer, Reply, Wrong};
+use crate::layer::{Answer, Begun, Flow, Layer, Reply, Wrong};
 use crate::meter::Meter;
 use crate::waiter::Waiter;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use std::collections::VecDeque;
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,10 @@ pub struct Context<L> {
     /// When the loop has something to do by time.
     pub(super) next_timer: Nanos,
     pub(super) pacer: Pacer,
+    /// Operations that have begun and are sent again, before others begin: a peer has not looked at them.
+    pub(super) again: VecDeque<Begun>,
+    /// Some of them are new, and slots without an operation can send them.
+    pub(super) has_again: bool,
     /// The operation that spans all connections, where the workload has such.
     pub round: Round,
     /// Transfers of each connection, in a stream.
@@ -61,14 +66,17 @@ impl<L: Layer> Context<L> {
     /// do, or if its connection could not be opened.
     #[inline]
     pub fn begin(&mut self, slot: &mut Slot<L::Connection>) -> bool {
-        if !slot.again {
+        if slot.is_again {
+            // The slot has kept it.
+        } else if let Some(begun) = self.again.pop_front() {
+            slot.again(begun);
+        } else {
             let first = slot.began == Nanos::ZERO;
             slot.began = self.now();
             if !self.meter.begin_at(self.last, first) {
                 return false;
             }
         }
-        slot.is_new = true;
         match self.open(slot) {
             Ok(()) => true,
             Err(kind) => {
@@ -103,7 +111,7 @@ impl<L: Layer> Context<L> {
     pub fn leave(&mut self, slot: &mut Slot<L::Connection>) {
         if slot.connection.as_mut().is_some_and(|connection| self.layer.leave(connection)) {
             slot.phase = Phase::Idle;
-            (slot.left, slot.peer_closed) = (true, false);
+            (slot.left, slot.peer_closed, slot.has_served) = (true, false, false);
         } else {
             slot.close();
         }
@@ -113,7 +121,7 @@ impl<L: Layer> Context<L> {
     /// loop the operation `begins` only then. One that is sent again began before.
     #[inline]
     pub fn connected(&mut self, slot: &mut Slot<L::Connection>, now: Nanos, begins: bool) {
-        if std::mem::take(&mut slot.again) {
+        if std::mem::take(&mut slot.is_again) {
             return;
         }
         self.meter.connected(now.since(slot.began));
@@ -208,7 +216,7 @@ impl<L: Layer> Context<L> {
         answer: Result<Answer, Wrong>,
         now: Nanos,
     ) -> bool {
-        slot.is_new = false;
+        slot.has_served = true;
         match answer {
             Ok(Answer { bytes, verified, reusable }) => {
                 if PACED {
@@ -219,7 +227,7 @@ impl<L: Layer> Context<L> {
                 reusable
             }
             Err(Wrong { kind, reusable }) => {
-                self.meter.fail(kind, now);
+                self.meter.fail(kind, slot.began, now);
                 reusable
             }
         }
@@ -232,13 +240,26 @@ impl<L: Layer> Context<L> {
         slot.close();
     }
 
+    /// The peer has closed a connection before it looked at the slot's operation, which is sent again.
+    #[cold]
+    fn closed_between(&mut self, slot: &mut Slot<L::Connection>) {
+        self.closed_idle(slot);
+        slot.again(slot.begun());
+    }
+
     /// Begins further operations together with the first one on this connection, as many as the layer
-    /// pipelines.
+    /// pipelines; behind one that is sent again, those that were first sent with it.
     #[inline]
     pub fn begin_pipelined(&mut self, slot: &mut Slot<L::Connection>) {
         let depth = self.layer.depth();
         if depth > 1 {
-            slot.more = self.meter.begin_several(depth - 1);
+            if slot.is_again {
+                let together = self.again.iter().take_while(|begun| begun.sent == slot.began);
+                slot.more = together.take(depth as usize - 1).count() as u32;
+                self.again.drain(..slot.more as usize);
+            } else {
+                slot.more = self.meter.begin_several(depth - 1);
+            }
             self.layer.ask(slot.connection.as_mut().expect(OPENED), 1 + slot.more);
         }
     }
@@ -247,7 +268,21 @@ impl<L: Layer> Context<L> {
     /// sent again on another (RFC 9112 section 9.3.2).
     #[cold]
     pub fn withdraw(&mut self, slot: &mut Slot<L::Connection>) {
-        self.meter.withdraw(std::mem::take(&mut slot.more));
+        for _ in 0..std::mem::take(&mut slot.more) {
+            self.again.push_back(slot.begun());
+        }
+    }
+
+    /// Fails what waits to be sent again and has taken too long.
+    pub(super) fn expire_again(&mut self) {
+        let (now, timeout) = (self.last, self.meter.timeout());
+        self.again.retain(|begun| {
+            let is_late = now.since(begun.sent) >= timeout;
+            if is_late {
+                self.meter.fail(ErrorKind::Timeout, begun.sent, now);
+            }
+            !is_late
+        });
     }
 
     /// Registers the socket of a connection that waits for an operation, so that its end is seen.
@@ -274,21 +309,19 @@ impl<L: Layer> Context<L> {
     /// is sent again on another one, as other clients do (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
     #[cold]
     pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
-        let may_be_again = !slot.is_new && matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply);
+        let may_be_again = slot.has_served && matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply);
         if let Some(connection) = slot.connection.as_mut().filter(|_| may_be_again)
             && self.layer.can_send_again(connection, kind)
         {
             self.withdraw(slot);
-            self.closed_idle(slot);
-            slot.again = true;
-            return;
+            return self.closed_between(slot);
         }
         if matches!(kind, ErrorKind::WrongStatus | ErrorKind::WrongLength | ErrorKind::WrongContent) {
             self.withdraw(slot);
         }
         let now = self.now();
         for _ in 0..=std::mem::take(&mut slot.more) {
-            self.meter.fail(kind, now);
+            self.meter.fail(kind, slot.began, now);
         }
         slot.assigned = false;
         slot.close();

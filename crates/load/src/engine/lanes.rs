@@ -25,7 +25,7 @@ impl<L: Lanes> Context<L> {
         }
         let connection = slot.connection.as_mut().expect(OPENED);
         self.layer.start(connection, Begun::at(slot.began));
-        slot.phase = Phase::Receiving;
+        (slot.phase, slot.is_again) = (Phase::Receiving, false);
         self.fill_lanes(slot);
         self.send_lanes(slot)
     }
@@ -35,11 +35,13 @@ impl<L: Lanes> Context<L> {
     #[inline]
     pub fn start_lane(&mut self, slot: &mut Slot<L::Connection>) {
         slot.assigned = false;
+        let begun = slot.begun();
         let connection = slot.connection.as_mut().expect(OPENED);
         if !self.layer.has_room(connection) {
-            return self.pacer.again.push_back(slot.due);
+            return self.again.push_back(begun);
         }
-        self.layer.start(connection, Begun { due: slot.due, sent: slot.began });
+        self.layer.start(connection, begun);
+        slot.is_again = false;
         if !slot.unsent {
             slot.unsent = true;
             self.pacer.unsent.push_back(slot.index);
@@ -104,7 +106,7 @@ impl<L: Lanes> Context<L> {
             self.layer.close(connection, self.last);
             slot.close();
         }
-        slot.phase = Phase::Idle;
+        (slot.phase, slot.has_served) = (Phase::Idle, slot.connection.is_some());
         true
     }
 
@@ -113,7 +115,7 @@ impl<L: Lanes> Context<L> {
     pub fn fail_lanes(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) -> u32 {
         let under_way = self.layer.under_way(slot.connection.as_ref().expect(OPENED));
         match under_way {
-            0 => slot.close(),
+            0 => self.closed_idle(slot),
             several => {
                 slot.more = several - 1;
                 self.fail(slot, kind);
@@ -150,8 +152,13 @@ impl<L: Lanes> Context<L> {
             return;
         }
         let connection = slot.connection.as_mut().expect(OPENED);
-        while self.layer.has_room(connection) && self.meter.begin_at(self.last, false) {
-            self.layer.start(connection, Begun::at(self.last));
+        while self.layer.has_room(connection) {
+            let begun = match self.again.pop_front() {
+                Some(begun) => begun,
+                None if self.meter.begin_at(self.last, false) => Begun::at(self.last),
+                None => return,
+            };
+            self.layer.start(connection, begun);
         }
     }
 
@@ -168,9 +175,11 @@ impl<L: Lanes> Context<L> {
                 LaneEnd::Answered(Answer { bytes, verified, .. }) => {
                     self.meter.succeed(sent, self.last, bytes, verified);
                 }
-                LaneEnd::Failed(kind) => self.meter.fail(kind, self.last),
-                LaneEnd::Withdrawn if is_paced => self.pacer.again.push_back(due),
-                LaneEnd::Withdrawn => self.meter.withdraw(1),
+                LaneEnd::Failed(kind) => self.meter.fail(kind, sent, self.last),
+                LaneEnd::Withdrawn => {
+                    self.again.push_back(Begun { due, sent });
+                    self.has_again = true;
+                }
             }
         }
     }

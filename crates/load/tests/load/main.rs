@@ -28,6 +28,7 @@ mod tcp;
 mod tls;
 mod trust;
 mod udp;
+mod withdrawn;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate-load");

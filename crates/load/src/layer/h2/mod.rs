@@ -183,6 +183,10 @@ impl<C: Wires> Layer for H2<C> {
         }
     }
 
+    fn can_send_again(&mut self, connection: &mut Self::Connection, _kind: ErrorKind) -> bool {
+        connection.client.under_way() == 0
+    }
+
     fn close(&mut self, connection: &mut Self::Connection, _deadline: Nanos) {
         connection.client.close();
         // The work is done; a server closes in its own time.
@@ -347,10 +351,13 @@ impl Answers for LaneAnswers<'_> {
     #[inline]
     fn end(&mut self, lane: usize, bytes: u64, ended: Ended) {
         let end = match ended {
-            Ended::Complete => match self.complete(lane, bytes) {
-                Ok(verified) => LaneEnd::Answered(Answer { bytes, verified, reusable: true }),
-                Err(kind) => LaneEnd::Failed(kind),
-            },
+            Ended::Complete => {
+                self.has_answered = true;
+                match self.complete(lane, bytes) {
+                    Ok(verified) => LaneEnd::Answered(Answer { bytes, verified, reusable: true }),
+                    Err(kind) => LaneEnd::Failed(kind),
+                }
+            }
             Ended::Malformed => LaneEnd::Failed(ErrorKind::Malformed),
             Ended::Reset(code) => {
                 count(&mut self.reader.resets, code);

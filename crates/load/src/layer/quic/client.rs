@@ -184,6 +184,10 @@ impl<P: ClientProtocol> Layer for Quic<P> {
         Ok(if has_more { Reply::Unfinished } else { Reply::Waiting })
     }
 
+    fn can_send_again(&mut self, connection: &mut Self::Connection, _kind: ErrorKind) -> bool {
+        connection.under_way == 0
+    }
+
     fn due(&self, connection: &Self::Connection) -> Nanos {
         connection.due
     }

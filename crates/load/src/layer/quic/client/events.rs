@@ -78,6 +78,7 @@ impl<P: ClientProtocol> Quic<P> {
             _ => ErrorKind::Malformed,
         };
         connection.lost.get_or_insert(kind);
+        connection.closes = true;
     }
 
     /// Reads what has arrived of an answer.
