@@ -49,8 +49,8 @@ pub fn of_operations(done: &Done, samples: &[Sample]) -> Vec<OperationsSecond> {
             seconds: sample.at_ns.as_secs_f64(),
             operations_per_second: sample.operations as f64 / took,
             failed: sample.failed,
-            p50_us: own.percentile(50.0).map(micros),
-            p99_us: own.percentile(99.0).map(micros),
+            p50_us: own.supported_percentile(50.0).map(micros),
+            p99_us: own.supported_percentile(99.0).map(micros),
         }
     };
     samples.iter().chain(&rest).map(&mut second).collect()

@@ -191,7 +191,11 @@ impl<L: Layer> Context<L> {
         &mut self,
         slot: &mut Slot<L::Connection>,
     ) -> Result<Option<Result<Answer, Wrong>>, ErrorKind> {
-        match self.layer.receive(slot.connection.as_mut().expect(OPENED))? {
+        let reply = self.layer.receive(slot.connection.as_mut().expect(OPENED))?;
+        if self.meter.times_events() {
+            self.note_events(slot);
+        }
+        match reply {
             Reply::Complete(answer) => {
                 if L::TIMED && !std::mem::replace(&mut slot.interest, EpollFlags::empty()).is_empty() {
                     // What still arrives would end every wait. The socket is registered; no other error is
@@ -205,7 +209,33 @@ impl<L: Layer> Context<L> {
             Reply::Blocked => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?,
             Reply::Unfinished => self.come_back(slot)?,
         }
+        self.note_first(slot);
         Ok(None)
+    }
+
+    /// Notes when the response under way began, if it has.
+    #[cold]
+    fn note_first(&mut self, slot: &mut Slot<L::Connection>) {
+        let connection = slot.connection.as_ref().expect(OPENED);
+        if slot.first == Nanos::ZERO && self.layer.has_begun(connection) {
+            slot.first = self.now();
+        }
+    }
+
+    /// Notes the events that the last read brought.
+    #[cold]
+    fn note_events(&mut self, slot: &mut Slot<L::Connection>) {
+        let count = self.layer.take_events();
+        if count > 0 {
+            let (began, now) = (self.base(slot), self.now());
+            let last = std::mem::replace(&mut slot.last_event, now);
+            self.meter.events(count, began, last, now);
+        }
+    }
+
+    /// When the response time of the slot's operation begins.
+    fn base(&self, slot: &Slot<L::Connection>) -> Nanos {
+        if self.is_paced() { slot.due } else { slot.began }
     }
 
     /// Counts an operation whose answer is complete; returns whether its connection can carry another one.
@@ -217,17 +247,24 @@ impl<L: Layer> Context<L> {
         now: Nanos,
     ) -> bool {
         slot.has_served = true;
+        let first = std::mem::take(&mut slot.first);
+        slot.last_event = Nanos::ZERO;
+        let row = if L::SEVERAL { self.layer.answered() } else { 0 };
         match answer {
             Ok(Answer { bytes, verified, reusable }) => {
-                if PACED {
-                    self.meter.succeed_paced(slot.due, slot.began, now, bytes, verified);
+                let counts = if PACED {
+                    self.meter.succeed_paced(slot.due, slot.began, now, bytes, verified)
                 } else {
-                    self.meter.succeed(slot.began, now, bytes, verified);
+                    self.meter.succeed(slot.began, now, bytes, verified)
+                };
+                if counts && (L::SEVERAL || first != Nanos::ZERO) {
+                    let base = if PACED { slot.due } else { slot.began };
+                    self.meter.details(row, base, first, now);
                 }
                 reusable
             }
             Err(Wrong { kind, reusable }) => {
-                self.meter.fail(kind, slot.began, now);
+                self.meter.fail_of(Some(row), kind, slot.began, now);
                 reusable
             }
         }
@@ -320,8 +357,9 @@ impl<L: Layer> Context<L> {
             self.withdraw(slot);
         }
         let now = self.now();
+        let row = slot.connection.as_ref().and_then(|connection| self.layer.asked(connection));
         for _ in 0..=std::mem::take(&mut slot.more) {
-            self.meter.fail(kind, slot.began, now);
+            self.meter.fail_of(row, kind, slot.began, now);
         }
         slot.assigned = false;
         slot.close();

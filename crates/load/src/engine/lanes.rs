@@ -2,8 +2,8 @@
 
 use super::context::OPENED;
 use super::{Context, Phase, Slot};
-use crate::layer::{Answer, Begun, Flow, LaneEnd, Lanes, MAX_READS, Reply};
-use linerate_contract::ErrorKind;
+use crate::layer::{Answer, Begun, Ending, Flow, LaneEnd, Lanes, MAX_READS, Reply};
+use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::EpollFlags;
 
 impl<L: Lanes> Context<L> {
@@ -167,15 +167,21 @@ impl<L: Lanes> Context<L> {
     fn settle(&mut self) {
         self.now();
         let is_paced = self.is_paced();
-        for (Begun { due, sent }, end) in self.layer.ended() {
+        for Ending { begun: Begun { due, sent }, first, request, end } in self.layer.ended() {
+            let base = if is_paced { due } else { sent };
             match end {
-                LaneEnd::Answered(Answer { bytes, verified, .. }) if is_paced => {
-                    self.meter.succeed_paced(due, sent, self.last, bytes, verified);
-                }
                 LaneEnd::Answered(Answer { bytes, verified, .. }) => {
-                    self.meter.succeed(sent, self.last, bytes, verified);
+                    let counts = if is_paced {
+                        self.meter.succeed_paced(due, sent, self.last, bytes, verified)
+                    } else {
+                        self.meter.succeed(sent, self.last, bytes, verified)
+                    };
+                    if counts && (self.meter.has_rows() || first != Nanos::ZERO) {
+                        self.meter.details(request, base, first, self.last);
+                    }
                 }
-                LaneEnd::Failed(kind) => self.meter.fail(kind, sent, self.last),
+                LaneEnd::Failed(kind) => self.meter.fail_of(Some(request), kind, sent, self.last),
+                LaneEnd::Events { count, last, at } => self.meter.events(count, base, last, at),
                 LaneEnd::Withdrawn => {
                     self.again.push_back(Begun { due, sent });
                     self.has_again = true;

@@ -136,7 +136,9 @@ impl<L: Layer> Context<L> {
     #[cold]
     pub fn fail_connect(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         let now = self.now();
-        if !slot.assigned && let Some(begun) = self.again.pop_front() {
+        if !slot.assigned
+            && let Some(begun) = self.again.pop_front()
+        {
             slot.again(begun);
             slot.assigned = true;
         } else if !slot.assigned && self.next_due() <= now {

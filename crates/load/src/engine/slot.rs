@@ -39,6 +39,10 @@ pub struct Slot<C> {
     pub(super) has_served: bool,
     /// The operation under way is sent again.
     pub is_again: bool,
+    /// When the first byte of a response arrived that did not arrive at once; else zero.
+    pub(super) first: Nanos,
+    /// When the last event of the response under way arrived; else zero.
+    pub(super) last_event: Nanos,
     /// Requests in flight behind the first one (pipelining).
     pub more: u32,
     /// Transfers of a stream so far.
@@ -63,6 +67,8 @@ impl<C> Slot<C> {
             phase: Phase::Idle,
             has_served: false,
             is_again: false,
+            first: Nanos::ZERO,
+            last_event: Nanos::ZERO,
             more: 0,
             transfers: 0,
             interest: EpollFlags::empty(),
@@ -84,6 +90,7 @@ impl<C> Slot<C> {
         self.interest = EpollFlags::empty();
         (self.left, self.peer_closed, self.unsent) = (false, false, false);
         (self.has_served, self.is_again) = (false, false);
+        (self.first, self.last_event) = (Nanos::ZERO, Nanos::ZERO);
     }
 
     /// The next operation is one that is sent again. It began when it was first sent: the time that a peer

@@ -6,6 +6,7 @@ mod alternating;
 mod certified;
 mod common;
 mod crr;
+mod events;
 mod h2;
 mod h2_others;
 mod h3;

@@ -68,7 +68,8 @@ fn streams(address: SocketAddr) -> Spec {
 #[test]
 fn streams_that_a_server_has_kept_have_that_time_when_they_are_sent_again() {
     for spec in both_loops(&streams("127.0.0.1:1".parse().unwrap())) {
-        let done = Engine::start(&Spec { connect: Some(keeping_streams(good, false)), ..spec.clone() }).done();
+        let done =
+            Engine::start(&Spec { connect: Some(keeping_streams(good, false)), ..spec.clone() }).done();
         assert_kept(&done, 9, "requests");
         let mut call = Spec { connect: Some(keeping_streams(called, false)), expect: None, ..spec };
         call.set_option("grpc", "yes");

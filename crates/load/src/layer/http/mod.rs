@@ -18,6 +18,7 @@ use crate::refusal::Refusal;
 use crate::socket::{Dialer, disconnect};
 use answers::Answers;
 use linerate_contract::{Causes, ErrorKind, HandshakeCounts, Spec, TlsFailure};
+use linerate_proto::events::{EventKind, Events};
 use linerate_proto::http::response::{LastHead, Odd, Parser};
 use mix::{Kind, Mix};
 use std::collections::{BTreeMap, VecDeque};
@@ -58,6 +59,11 @@ struct Reader<const SEVERAL: bool> {
     /// Answers by what is odd about them, in the order of [`Odd::ALL`].
     odd: [u64; Odd::ALL.len()],
     last: LastHead,
+    /// What is timed within answers, and how much of it the last look at the socket brought.
+    events: Option<EventKind>,
+    arrived: u32,
+    /// The number of the request that the last answer belongs to.
+    answered: u32,
     /// Further answers of the connection that received the last one.
     further: VecDeque<Result<Reply, ErrorKind>>,
 }
@@ -76,12 +82,13 @@ pub struct HttpConnection<W> {
 #[derive(Debug)]
 struct Exchange {
     /// The number of the request under way, where there are several.
-    kind: Option<u16>,
+    kind: Option<u32>,
     /// Requests that are sent together, and the number of their outstanding answers.
     asked: u16,
     due: u16,
     parser: Parser,
     check: Check,
+    events: Events,
 }
 
 impl<W> AsFd for HttpConnection<W> {
@@ -95,6 +102,7 @@ const ROOM: Room = Room { input: BUFFER, records: 1 };
 
 impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
     type Connection = HttpConnection<C::Wire>;
+    const SEVERAL: bool = SEVERAL;
 
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
         let (dialer, connector) = (Dialer::new(spec)?, C::new(spec)?);
@@ -118,6 +126,9 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
                 causes: Causes::default(),
                 odd: [0; Odd::ALL.len()],
                 last: LastHead::default(),
+                events: events(spec)?,
+                arrived: 0,
+                answered: 0,
                 further: VecDeque::with_capacity(depth.into()),
             },
         })
@@ -133,7 +144,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         }
         let wire = self.connector.wire(ROOM)?;
         let (parser, check) = (Parser::new(self.reader.mix.kind(None).bodiless), Check::default());
-        let exchange = Exchange { kind: None, asked: 1, due: 0, parser, check };
+        let exchange = Exchange { kind: None, asked: 1, due: 0, parser, check, events: Events::default() };
         Ok(HttpConnection { socket, sent: 0, wire, exchange })
     }
 
@@ -160,8 +171,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         if flow == Flow::Done
             && let Some(resumed) = connection.wire.take_handshake()
         {
-            let counts = self.handshakes.get_or_insert_default();
-            *(if resumed { &mut counts.resumed } else { &mut counts.full }) += 1;
+            self.handshakes.get_or_insert_default().add(resumed);
             self.security = self.security.take().or_else(|| connection.wire.security());
         }
         Ok(flow)
@@ -184,7 +194,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         }
         let HttpConnection { socket, sent, wire, exchange } = connection;
         if SEVERAL && exchange.kind.is_none() {
-            exchange.kind = Some(self.reader.mix.choose());
+            exchange.kind = Some(self.reader.mix.order.choose());
             exchange.parser = Parser::new(self.reader.mix.kind(exchange.kind).bodiless);
         }
         let kind = self.reader.mix.kind(exchange.kind);
@@ -225,7 +235,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let Exchange { kind, parser, .. } = &connection.exchange;
         let again = parser.is_fresh() && self.reader.mix.kind(*kind).idempotent;
         if let Some(number) = kind.filter(|_| again) {
-            self.reader.mix.give_back(number);
+            self.reader.mix.order.give_back(number);
         }
         again
     }
@@ -256,6 +266,22 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             }
         }
         Ok(Reply::Unfinished)
+    }
+
+    fn has_begun(&self, connection: &Self::Connection) -> bool {
+        !connection.exchange.parser.is_fresh()
+    }
+
+    fn take_events(&mut self) -> u32 {
+        std::mem::take(&mut self.reader.arrived)
+    }
+
+    fn asked(&self, connection: &Self::Connection) -> Option<u32> {
+        connection.exchange.kind
+    }
+
+    fn answered(&self) -> u32 {
+        self.reader.answered
     }
 
     fn security(&self) -> Option<String> {
@@ -326,6 +352,12 @@ impl Source for Requests<'_> {
         *self.sent += count as u32;
         count
     }
+}
+
+/// `options.events`: what is timed within responses; default nothing.
+pub(in crate::layer) fn events(spec: &Spec) -> Result<Option<EventKind>, Refusal> {
+    let wrong = |e| Refusal::BadSpec(format!("\"options.events\": {e}"));
+    spec.option("events").map(|kind| kind.parse().map_err(wrong)).transpose()
 }
 
 /// `options.pipeline`: how many requests, of `request` bytes each, are sent together; default 1.
