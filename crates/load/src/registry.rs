@@ -25,6 +25,7 @@ use crate::workload::{
 };
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
+use linerate_proto::http::vary::varies;
 
 /// What runs a client to its end.
 type RunClient = fn(&Spec) -> Result<Done, Refusal>;
@@ -161,7 +162,15 @@ pub(crate) const COMBINATIONS: &[Combination] = &[
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     let combination = find(spec)?;
     let Combination { client, paced, several, .. } = *combination;
-    let (field, client) = match (spec.requests.is_empty(), spec.rate) {
+    let request = spec.request.clone().unwrap_or_default();
+    let is_varied = varies(spec.path.as_deref().unwrap_or("/"), &request)
+        || spec.requests.iter().any(|one| varies(&one.path, &one.request));
+    if is_varied && !["http", "https"].contains(&spec.layer.as_str()) {
+        return Err(Refusal::Unsupported(
+            "requests that vary ({seq}, {rand:1:9}) over another layer than http".into(),
+        ));
+    }
+    let (field, client) = match (spec.requests.is_empty() && !is_varied, spec.rate) {
         (true, None) => ("", Some(client)),
         (true, Some(_)) => ("rate", paced),
         (false, rate) => ("requests", several[usize::from(rate.is_some())]),

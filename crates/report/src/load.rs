@@ -338,7 +338,7 @@ pub fn time(nanos: u64) -> String {
 
 /// `linerate.load/1`.
 pub fn json(result: &LoadResult<'_>) -> String {
-    LoadJson::Operations(operations_json(result)).text()
+    LoadJson::Operations(Box::new(operations_json(result))).text()
 }
 
 pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a> {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged)]
 pub(super) enum LoadJson<'a> {
-    Operations(OperationsJson<'a>),
+    Operations(Box<OperationsJson<'a>>),
     Repeats(RepeatsJson<'a>),
     Sweep(SweepJson<'a>),
     Streams(StreamsJson<'a>),

@@ -229,6 +229,9 @@ impl<L: Layer> Context<L> {
         if count > 0 {
             let (began, now) = (self.base(slot), self.now());
             let last = std::mem::replace(&mut slot.last_event, now);
+            if slot.first == Nanos::ZERO {
+                slot.first = now;
+            }
             self.meter.events(count, began, last, now);
         }
     }

@@ -123,3 +123,32 @@ fn each_of_many_requests_is_sent_once() {
     got.dedup();
     assert_eq!(got.len(), 70_000);
 }
+
+/// One request that varies, and one of several; a connection for each, and pipelining is refused.
+#[test]
+fn numbers_of_requests_are_others_each_time() {
+    for (workload, rate) in [("rr", None), ("crr", None), ("rr", Some(5_000.0))] {
+        let (address, got) = shop();
+        let refused = Some(Expect { status: Some(404), bytes: None, crc32: None, every: 1 });
+        let mut spec = Spec { rate, expect: refused, ..client(workload, address, 0, 500) };
+        (spec.threads, spec.path) = (2, Some("/{seq}/{rand:1:1000}".into()));
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (500, 0), "{:?}", done.errors);
+        let numbers = |at: usize| {
+            let got = got.lock().unwrap();
+            let of = |line: &String| line.split(['/', ' ']).nth(at).unwrap().parse::<u64>().unwrap();
+            let mut all: Vec<u64> = got.iter().map(of).collect();
+            all.sort_unstable();
+            all
+        };
+        assert!(numbers(2).into_iter().eq(1..=500), "{workload}");
+        let random = numbers(3);
+        assert!(random[0] < 50 && random[499] > 950 && random[499] <= 1_000, "{random:?}");
+    }
+    let mut spec = client("rr", "127.0.0.1:1".parse().unwrap(), 0, 1);
+    spec.path = Some("/{seq}".into());
+    spec.set_option("pipeline", 2);
+    assert_eq!(Engine::start(&spec).wait().code(), Some(2));
+    let h2 = Spec { layer: "h2c".into(), ..spec };
+    assert_eq!(Engine::start(&h2).wait().code(), Some(127));
+}

@@ -5,6 +5,8 @@ use crate::layer::order::Order;
 use crate::refusal::Refusal;
 use linerate_contract::{Expect, Request, Spec};
 use linerate_proto::http::request;
+use linerate_proto::http::vary::{Varying, varies};
+use std::sync::Arc;
 
 const IDEMPOTENT: &[&str] = &["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 
@@ -19,6 +21,8 @@ pub(super) struct Kind {
     /// It may be sent twice (RFC 9110 section 9.2.2).
     pub(super) idempotent: bool,
     pub(super) verifier: Verifier,
+    /// Its bytes are others each time.
+    pub(super) varying: Option<Arc<Varying>>,
 }
 
 /// A thread's requests. `SEVERAL`: more than one; the code for one then has no choice in it.
@@ -46,7 +50,15 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
             let method = request.method.as_deref().unwrap_or("GET");
             let bodiless = method == "HEAD";
             let idempotent = IDEMPOTENT.contains(&method);
-            Ok(Kind { start, length: built.len(), bodiless, idempotent, verifier: Verifier::new(expect)? })
+            let varying = varies(path, request).then(|| Varying::new(&built, request.body.as_bytes()));
+            Ok(Kind {
+                start,
+                length: built.len(),
+                bodiless,
+                idempotent,
+                verifier: Verifier::new(expect)?,
+                varying: varying.transpose()?.map(Arc::new),
+            })
         };
         let all: Vec<Kind> = match &spec.requests[..] {
             [] => vec![add(spec.path.as_deref().unwrap_or("/"), &common, spec.expect)?],

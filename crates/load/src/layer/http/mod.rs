@@ -24,6 +24,7 @@ use mix::{Kind, Mix};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use verify::Check;
 
 /// Pipelined requests fit any socket buffer, in bytes: a peer whose answers are not read would not read more.
@@ -46,6 +47,10 @@ pub struct Http<C, const SEVERAL: bool = false> {
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     depth: u16,
+    /// Requests that vary: the number of the next one, of all threads; the seed, and a buffer for a body.
+    numbers: Arc<AtomicU64>,
+    seed: u64,
+    body: Vec<u8>,
     buffer: Box<[u8]>,
     reader: Reader<SEVERAL>,
 }
@@ -74,6 +79,8 @@ pub struct HttpConnection<W> {
     socket: OwnedFd,
     /// Bytes of the requests that were sent.
     sent: u32,
+    /// The request under way, where each is another.
+    own: Vec<u8>,
     wire: W,
     exchange: Exchange,
 }
@@ -119,6 +126,9 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             handshakes: None,
             requests: requests.repeat(depth.into()).into(),
             depth,
+            numbers: Arc::new(AtomicU64::new(1)),
+            seed: spec.seed,
+            body: Vec::new(),
             buffer: vec![0; BUFFER].into(),
             reader: Reader {
                 mix,
@@ -145,7 +155,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let wire = self.connector.wire(ROOM)?;
         let (parser, check) = (Parser::new(self.reader.mix.kind(None).bodiless), Check::default());
         let exchange = Exchange { kind: None, asked: 1, due: 0, parser, check, events: Events::default() };
-        Ok(HttpConnection { socket, sent: 0, wire, exchange })
+        Ok(HttpConnection { socket, sent: 0, own: Vec::new(), wire, exchange })
     }
 
     #[inline]
@@ -192,14 +202,22 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         if C::Wire::SHAKES && self.establish(connection)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
-        let HttpConnection { socket, sent, wire, exchange } = connection;
+        let HttpConnection { socket, sent, own, wire, exchange } = connection;
         if SEVERAL && exchange.kind.is_none() {
             exchange.kind = Some(self.reader.mix.order.choose());
-            exchange.parser = Parser::new(self.reader.mix.kind(exchange.kind).bodiless);
+            let kind = self.reader.mix.kind(exchange.kind);
+            exchange.parser = Parser::new(kind.bodiless);
+            if let Some(varying) = &kind.varying {
+                let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+                varying.render(own, &mut self.body, number, self.seed);
+            }
         }
         let kind = self.reader.mix.kind(exchange.kind);
         let (start, length) = (if SEVERAL { kind.start } else { 0 }, kind.length);
-        let bytes = &self.requests[start..start + length * usize::from(exchange.asked)];
+        let bytes = match &kind.varying {
+            Some(_) if SEVERAL => &own[..],
+            _ => &self.requests[start..start + length * usize::from(exchange.asked)],
+        };
         match wire.send(socket, &mut Requests { bytes, sent }) {
             Ok(Flow::Done) => {
                 *sent = 0;
