@@ -5,6 +5,7 @@
 //! registers none twice. Deadlines are checked in sweeps, [`SWEEPS_PER_TIMEOUT`] per timeout, and not by a
 //! timer each. All that happens by time is one deadline of the loop: a turn before it compares once.
 
+mod again;
 mod connect;
 mod context;
 mod lanes;

@@ -213,34 +213,6 @@ impl<L: Layer> Context<L> {
         Ok(None)
     }
 
-    /// Notes when the response under way began, if it has.
-    #[cold]
-    fn note_first(&mut self, slot: &mut Slot<L::Connection>) {
-        let connection = slot.connection.as_ref().expect(OPENED);
-        if slot.first == Nanos::ZERO && self.layer.has_begun(connection) {
-            slot.first = self.now();
-        }
-    }
-
-    /// Notes the events that the last read brought.
-    #[cold]
-    fn note_events(&mut self, slot: &mut Slot<L::Connection>) {
-        let count = self.layer.take_events();
-        if count > 0 {
-            let (began, now) = (self.base(slot), self.now());
-            let last = std::mem::replace(&mut slot.last_event, now);
-            if slot.first == Nanos::ZERO {
-                slot.first = now;
-            }
-            self.meter.events(count, began, last, now);
-        }
-    }
-
-    /// When the response time of the slot's operation begins.
-    fn base(&self, slot: &Slot<L::Connection>) -> Nanos {
-        if self.is_paced() { slot.due } else { slot.began }
-    }
-
     /// Counts an operation whose answer is complete; returns whether its connection can carry another one.
     #[inline]
     pub fn end<const PACED: bool>(
@@ -250,9 +222,8 @@ impl<L: Layer> Context<L> {
         now: Nanos,
     ) -> bool {
         slot.has_served = true;
-        let first = std::mem::take(&mut slot.first);
-        slot.last_event = Nanos::ZERO;
         let row = if L::SEVERAL { self.layer.answered() } else { 0 };
+        let has_details = L::SEVERAL || slot.first != Nanos::ZERO;
         match answer {
             Ok(Answer { bytes, verified, reusable }) => {
                 let counts = if PACED {
@@ -260,31 +231,18 @@ impl<L: Layer> Context<L> {
                 } else {
                     self.meter.succeed(slot.began, now, bytes, verified)
                 };
-                if counts && (L::SEVERAL || first != Nanos::ZERO) {
+                if has_details {
                     let base = if PACED { slot.due } else { slot.began };
-                    self.meter.details(row, base, first, now);
+                    self.meter.details(counts, row, base, slot.take_first(), now);
                 }
                 reusable
             }
             Err(Wrong { kind, reusable }) => {
+                slot.take_first();
                 self.meter.fail_of(Some(row), kind, slot.began, now);
                 reusable
             }
         }
-    }
-
-    /// The peer has closed a connection on which nothing is under way.
-    #[cold]
-    pub fn closed_idle(&mut self, slot: &mut Slot<L::Connection>) {
-        self.meter.closed_idle();
-        slot.close();
-    }
-
-    /// The peer has closed a connection before it looked at the slot's operation, which is sent again.
-    #[cold]
-    fn closed_between(&mut self, slot: &mut Slot<L::Connection>) {
-        self.closed_idle(slot);
-        slot.again(slot.begun());
     }
 
     /// Begins further operations together with the first one on this connection, as many as the layer
@@ -302,27 +260,6 @@ impl<L: Layer> Context<L> {
             }
             self.layer.ask(slot.connection.as_mut().expect(OPENED), 1 + slot.more);
         }
-    }
-
-    /// Withdraws the requests behind the first one, which will not be answered on this connection. They are
-    /// sent again on another (RFC 9112 section 9.3.2).
-    #[cold]
-    pub fn withdraw(&mut self, slot: &mut Slot<L::Connection>) {
-        for _ in 0..std::mem::take(&mut slot.more) {
-            self.again.push_back(slot.begun());
-        }
-    }
-
-    /// Fails what waits to be sent again and has taken too long.
-    pub(super) fn expire_again(&mut self) {
-        let (now, timeout) = (self.last, self.meter.timeout());
-        self.again.retain(|begun| {
-            let is_late = now.since(begun.sent) >= timeout;
-            if is_late {
-                self.meter.fail(ErrorKind::Timeout, begun.sent, now);
-            }
-            !is_late
-        });
     }
 
     /// Registers the socket of a connection that waits for an operation, so that its end is seen.

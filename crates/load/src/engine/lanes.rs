@@ -176,8 +176,8 @@ impl<L: Lanes> Context<L> {
                     } else {
                         self.meter.succeed(sent, self.last, bytes, verified)
                     };
-                    if counts && (self.meter.has_rows() || first != Nanos::ZERO) {
-                        self.meter.details(request, base, first, self.last);
+                    if self.meter.has_rows() || first != Nanos::ZERO {
+                        self.meter.details(counts, request, base, first, self.last);
                     }
                 }
                 LaneEnd::Failed(kind) => self.meter.fail_of(Some(request), kind, sent, self.last),

@@ -147,6 +147,7 @@ impl<L: Layer> Context<L> {
             slot.assigned = true;
         }
         if slot.assigned {
+            slot.has_served = false;
             self.fail(slot, kind);
         } else {
             slot.close();

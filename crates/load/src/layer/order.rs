@@ -8,7 +8,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use std::sync::Arc;
 
-/// Requests of an order at least, so that it is no short pattern, and at most: 16 MiB, which all threads read.
+/// Requests of an order at least, so that it is no short pattern, and at most: all threads read 16 MiB.
 const SHORTEST_ORDER: usize = 4 << 10;
 const LONGEST_ORDER: u64 = 4 << 20;
 

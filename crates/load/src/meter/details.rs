@@ -48,9 +48,12 @@ impl Meter {
         self.events.is_some()
     }
 
-    /// Counts what an operation that counts has beside its response time: which request it was, and when its
-    /// `first` byte arrived, or zero if its answer arrived at once.
-    pub fn details(&mut self, request: u32, began: Nanos, first: Nanos, now: Nanos) {
+    /// Counts what an operation has beside its response time, if it `counts`: which request it was, and when
+    /// its `first` byte arrived, or zero if its answer arrived at once.
+    pub fn details(&mut self, counts: bool, request: u32, began: Nanos, first: Nanos, now: Nanos) {
+        if !counts {
+            return;
+        }
         let took = now.since(began).0;
         if first != Nanos::ZERO {
             let split = self.split.get_or_insert_default();

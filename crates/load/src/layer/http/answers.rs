@@ -5,7 +5,7 @@ use crate::layer::wire::Sink;
 use crate::layer::{Answer, Reply, Wrong};
 use linerate_contract::ErrorKind;
 use linerate_proto::events::Events;
-use linerate_proto::http::response::{Malformed, Parser, ParserState};
+use linerate_proto::http::response::{Malformed, ParserState};
 
 /// The answers that one look at the socket gave.
 pub(super) struct Answers<'a, const SEVERAL: bool> {
@@ -111,7 +111,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         reader.answered = exchange.kind.take().unwrap_or(0);
         exchange.events = Events::default();
         let kind = reader.mix.kind(None);
-        exchange.parser = Parser::new(kind.bodiless);
+        exchange.parser.reset(kind.bodiless);
         exchange.due = exchange.due.saturating_sub(1);
         if exchange.due > 0 {
             exchange.check = kind.verifier.begin();

@@ -80,9 +80,15 @@ pub struct HttpConnection<W> {
     /// Bytes of the requests that were sent.
     sent: u32,
     /// The request under way, where each is another.
-    own: Vec<u8>,
+    own: Option<Box<Own>>,
     wire: W,
     exchange: Exchange,
+}
+
+/// A request that no other connection sends.
+#[derive(Debug, Default)]
+struct Own {
+    bytes: Vec<u8>,
 }
 
 /// Requests and answers of a connection.
@@ -155,7 +161,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let wire = self.connector.wire(ROOM)?;
         let (parser, check) = (Parser::new(self.reader.mix.kind(None).bodiless), Check::default());
         let exchange = Exchange { kind: None, asked: 1, due: 0, parser, check, events: Events::default() };
-        Ok(HttpConnection { socket, sent: 0, own: Vec::new(), wire, exchange })
+        Ok(HttpConnection { socket, sent: 0, own: None, wire, exchange })
     }
 
     #[inline]
@@ -209,13 +215,14 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             exchange.parser = Parser::new(kind.bodiless);
             if let Some(varying) = &kind.varying {
                 let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-                varying.render(own, &mut self.body, number, self.seed);
+                let own = own.get_or_insert_default();
+                varying.render(&mut own.bytes, &mut self.body, number, self.seed);
             }
         }
         let kind = self.reader.mix.kind(exchange.kind);
         let (start, length) = (if SEVERAL { kind.start } else { 0 }, kind.length);
-        let bytes = match &kind.varying {
-            Some(_) if SEVERAL => &own[..],
+        let bytes = match own {
+            Some(own) if SEVERAL && kind.varying.is_some() => &own.bytes[..],
             _ => &self.requests[start..start + length * usize::from(exchange.asked)],
         };
         match wire.send(socket, &mut Requests { bytes, sent }) {

@@ -1,8 +1,8 @@
 //! TLS 1.2 and 1.3 over TCP, by rustls with ring: the end of a client whose server may be of any kind.
 //!
 //! Certificates are checked against `tls.authority`, or without one against the system's roots, or not at all
-//! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer offers it, as in browsers, unless
-//! the spec says something else.
+//! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer
+//! offers it, as in browsers, unless the spec says something else.
 
 use super::config::{bad, preferring_aes_128, protocols};
 use super::trust::{identified, reason, verifier};
