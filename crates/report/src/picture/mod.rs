@@ -222,11 +222,12 @@ fn foot(report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::build;
-    use crate::fixture::{run, trials};
+    use crate::fixture::{journal, run, trials};
+    use linerate_model::journal::Journal;
 
     #[test]
     fn rows_are_sorted_what_is_no_choice_is_last_and_a_longer_bar_is_better() {
-        let report = build(&run(), &trials(), &[]);
+        let report = build(&run(), &journal(&run(), &trials()));
         let chart = of_suite(&report, &report.suites[0]).unwrap();
         assert!(chart.title.starts_with("iptables costs 1"), "{}", chart.title);
         assert_eq!((chart.axis.as_str(), chart.is_right_better), ("requests/s", Some(true)));
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_report_without_a_number_has_a_picture_that_says_so() {
-        let picture = render(&build(&run(), &[], &[]), Style::default());
+        let picture = render(&build(&run(), &Journal::default()), Style::default());
         assert!(picture.contains("Nothing was measured."), "{picture}");
     }
 }

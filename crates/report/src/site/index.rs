@@ -92,12 +92,12 @@ fn list(runs: &[SiteRun]) -> Markup {
 mod tests {
     use super::*;
     use crate::build;
-    use crate::fixture::{run, trials};
+    use crate::fixture::{journal, run, trials};
 
     #[test]
     fn a_full_run_is_shown_before_a_later_quick_one() {
         let of = |name: &str, is_quick: bool| {
-            let mut report = build(&run(), &trials(), &[]);
+            let mut report = build(&run(), &journal(&run(), &trials()));
             report.run.quick = is_quick;
             SiteRun { name: name.to_owned(), report }
         };
