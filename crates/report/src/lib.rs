@@ -33,6 +33,7 @@ mod json;
 mod layout;
 pub mod load;
 mod load_causes;
+mod load_details;
 pub mod load_flows;
 mod load_json;
 pub mod load_repeats;

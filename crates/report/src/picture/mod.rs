@@ -223,6 +223,7 @@ mod tests {
     use super::*;
     use crate::build;
     use crate::fixture::{journal, run, trials};
+    use linerate_model::journal::Journal;
 
     #[test]
     fn rows_are_sorted_what_is_no_choice_is_last_and_a_longer_bar_is_better() {
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_report_without_a_number_has_a_picture_that_says_so() {
-        let picture = render(&build(&run(), &journal(&run(), &[])), Style::default());
+        let picture = render(&build(&run(), &Journal::default()), Style::default());
         assert!(picture.contains("Nothing was measured."), "{picture}");
     }
 }
