@@ -1,7 +1,7 @@
 //! A program's output: JSON lines on stdout, one event each.
 
 use crate::datagram::Report;
-use crate::{Bytes, Causes, Counts, Errors, Nanos, TlsFailure};
+use crate::{Bytes, Causes, Counts, Errors, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -207,6 +207,10 @@ pub struct Done {
     /// was sent again on another connection, and has not failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub closed_idle: u64,
+    /// Acknowledgements of TCP that were sent late in the client's network, by whichever connection: beside
+    /// 40 ms in most responses, a peer that waits for them between two writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delayed_acks: Option<u64>,
     /// The longest time within the window, in turns within the part that counts, in which no operation ended,
     /// or in a `stream` no byte moved; of the thread that had the shortest. Absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,9 +258,6 @@ pub struct Done {
     /// TLS over TCP: full and resumed handshakes, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handshakes: Option<HandshakeCounts>,
-    /// Why the first handshake that failed has failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_failure: Option<TlsFailure>,
     /// In an open loop: the part of `cpu_ns` in which threads polled the clock and the sockets in place of a
     /// sleep, until the next operation was due or a response arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]

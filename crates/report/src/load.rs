@@ -9,7 +9,7 @@ use super::load_json::{LoadJson, OperationsJson, RunJson};
 use super::load_series;
 use super::numbers::{count, counted, plain};
 use linerate_contract::{
-    Adherence, Arrival, Counts, Done, Errors, HandshakeCounts, Nanos, Sample, Spec, StreamCounts, TlsFailure,
+    Adherence, Arrival, Counts, Done, Errors, HandshakeCounts, Nanos, Sample, Spec, StreamCounts,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,6 +18,9 @@ use std::fmt::Write;
 const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// Length of the longest bar of the histogram, in characters.
 const BAR: usize = 40;
+
+/// The shortest delay of an acknowledgement on Linux (TCP_DELACK_MIN), without the jitter of its clock.
+const DELAYED_ACK: u64 = 38_000_000;
 
 /// More than this share of operations that are late or never sent gets a warning, as failed operations do.
 const OFF_SCHEDULE: f64 = 0.01;
@@ -114,11 +117,8 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     );
     row(&mut out, words.payload, &format!("{} MiB/s", plain(result.per_second(done.bytes.as_mib_f64()))));
     row(&mut out, "failed", &failures(&done.errors, done.operations));
-    for cause in causes(spec, done).iter().filter(|cause| cause.kind != "tls_failed") {
+    for cause in causes(spec, done) {
         row(&mut out, "", &cause.sentence());
-    }
-    if let Some(failure) = &done.tls_failure {
-        row(&mut out, "TLS failed", &tls_failure(failure));
     }
     if !done.statuses.is_empty() {
         let each = done.statuses.iter().map(|(status, n)| format!("{status}: {}", count(*n)));
@@ -172,12 +172,12 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
 /// What an open loop did not do as asked.
 fn warnings(result: &LoadResult<'_>) -> Vec<String> {
     let LoadResult { words, spec, done, .. } = result;
-    let Some(Adherence { late, unsent, .. }) = done.schedule else { return Vec::new() };
+    let mut warnings: Vec<String> = delayed(result).into_iter().collect();
+    let Some(Adherence { late, unsent, .. }) = done.schedule else { return warnings };
     let sent = done.operations + done.errors.total() + done.in_flight;
     let tolerated = ((sent + unsent) as f64 * OFF_SCHEDULE) as u64;
     let operation = words.operation;
     let connections = counted(spec.connections, "connection");
-    let mut warnings = Vec::new();
     if unsent > tolerated {
         warnings.push(format!(
             "the rate was not reached: {} of {} {operation}s were never sent: {connections} waited (-c)",
@@ -194,6 +194,22 @@ fn warnings(result: &LoadResult<'_>) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// The wait of a peer that writes twice, where most responses have it: Nagle's algorithm holds the second
+/// write back until the first is acknowledged, which Linux does 40 ms late.
+fn delayed(result: &LoadResult<'_>) -> Option<String> {
+    let LoadResult { words, done, .. } = result;
+    let acks = done.delayed_acks.filter(|acks| acks * 2 >= done.operations && done.operations > 0)?;
+    let median = done.latency.as_ref()?.percentile(50.0)?;
+    let each = plain(acks as f64 / done.operations as f64);
+    (median >= DELAYED_ACK).then(|| {
+        format!(
+            "{each} delayed acknowledgements of 40 ms for each {0}: the server sends a response in several small \
+             writes and waits in between; TCP_NODELAY or one write is the remedy",
+            words.operation
+        )
+    })
 }
 
 pub(super) fn micros(nanos: u64) -> f64 {
@@ -255,26 +271,6 @@ pub(super) fn failures(errors: &Errors, good: u64) -> String {
         errors.0.iter().map(|(kind, n)| format!("{} {}", kind.name(), count(*n))).collect();
     let share = plain(failed as f64 / all as f64 * 100.0);
     format!("{} of {} ({share} %): {}", count(failed), count(all), kinds.join(", "))
-}
-
-/// Why, and what helps.
-pub(super) fn tls_failure(failure: &TlsFailure) -> String {
-    let text = match failure {
-        TlsFailure::UnknownAuthority => {
-            "the certificate is of an unknown authority: --authority FILE to trust it, or --insecure"
-        }
-        TlsFailure::OtherName => {
-            "the certificate is for another name: the URL's name with --connect-to HOST:PORT, or --insecure"
-        }
-        TlsFailure::Expired => "the certificate has expired or is not valid yet: --insecure, or a new one",
-        TlsFailure::ClientCertificate => {
-            "the server asks for a certificate that it accepts: --cert FILE, with --key FILE"
-        }
-        TlsFailure::NotTls => "the server does not speak TLS there: try the URL without TLS, or another port",
-        TlsFailure::Closed => "the server closed the connection during the handshake: see its log",
-        TlsFailure::Other(text) => text,
-    };
-    text.to_owned()
 }
 
 fn latencies(out: &mut String, done: &Done) {
@@ -345,7 +341,6 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         requests_per_second: result.per_second(done.operations as f64),
         mib_per_second: result.per_second(done.bytes.as_mib_f64()),
         failed: done.errors.total(),
-        causes: causes(spec, done),
         closed_idle: done.closed_idle,
         in_flight: done.in_flight,
         statuses: &done.statuses,
@@ -357,7 +352,7 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         send_delay_us: done.schedule.as_ref().map(|s| percentiles(&s.delay)),
         warnings: warnings(result),
         by_second: load_series::of_operations(done, result.samples),
-        run: RunJson { spec, done },
+        run: RunJson::new(spec, done),
     }
 }
 

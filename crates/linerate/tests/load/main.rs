@@ -7,6 +7,7 @@ mod habits;
 mod requests;
 #[path = "../report/schema.rs"]
 mod schema;
+mod sent;
 mod streams;
 
 use nix::sys::signal::{Signal, kill};

@@ -75,7 +75,7 @@ fn a_body_is_sent_and_a_wrong_answer_fails_its_stream_alone() {
     let mut spec = h2_client("h2c", address, 10, 50, 4);
     spec.connections = 1;
     spec.request =
-        Some(Request { method: Some("POST".into()), body: "x".repeat(90_000), ..Request::default() });
+        Some(Request { method: Some("POST".into()), body: "x".repeat(90_000).into(), ..Request::default() });
     let done = Engine::start(&spec).done();
     assert_eq!(done.errors.0.get(&ErrorKind::WrongStatus), Some(&50), "{:?}", done.errors);
     assert_eq!(done.statuses.get("400"), Some(&50));
@@ -85,7 +85,7 @@ fn a_body_is_sent_and_a_wrong_answer_fails_its_stream_alone() {
     assert_eq!((done.operations, done.bytes, done.errors.total()), (50, Bytes(0), 0));
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
@@ -97,7 +97,7 @@ fn good(stream: u32) -> Vec<u8> {
 
 /// A server that sends its settings, and to the n-th request of a connection what `answer` makes of n and its
 /// stream.
-fn answers(answer: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn answers(answer: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();
     let answer = std::sync::Arc::new(answer);

@@ -2,7 +2,9 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
+mod addresses;
 mod alternating;
+mod causes;
 mod certified;
 mod common;
 mod crr;
@@ -16,6 +18,7 @@ mod hostile;
 mod hostile_clients;
 mod http;
 mod http_server;
+mod neighbours;
 mod paced;
 mod pipelined;
 mod program;
@@ -28,6 +31,7 @@ mod tcp;
 mod tls;
 mod trust;
 mod udp;
+mod websocket;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate-load");

@@ -23,9 +23,9 @@ impl RequestList {
         more: &[(&str, &str)],
     ) -> Result<Self, Refusal> {
         let message = build(path, host, true, request)?;
-        let head = message.len() - request.body.len();
-        let text = String::from_utf8_lossy(&message[..head]).into_owned();
-        let mut lines = text.split("\r\n").filter(|line| !line.is_empty());
+        let text = String::from_utf8_lossy(&message);
+        // The body is behind the first empty line, in whatever coding HTTP/1.1 has it.
+        let mut lines = text.split("\r\n").take_while(|line| !line.is_empty());
         let method = lines.next().and_then(|line| line.split(' ').next()).unwrap_or("GET");
         let lines: Vec<(String, &str)> = lines
             .filter_map(|line| line.split_once(':'))

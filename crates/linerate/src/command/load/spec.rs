@@ -40,8 +40,18 @@ pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> R
         set_requests(&mut spec, &options.requests, urls, options.trust.insecure)?;
     } else if scheme.has_tls() || scheme.has_path {
         let (host, insecure) = (Some(url.authority()), options.trust.insecure);
-        spec.request = Some(Request { host, insecure, ..Request::default() });
+        let mut headers = options.requests.request.headers();
+        headers.extend(
+            options.flow.subprotocol.as_ref().map(|names| format!("Sec-WebSocket-Protocol: {names}")),
+        );
+        spec.request = Some(Request { host, insecure, headers, ..Request::default() });
         spec.path = scheme.has_path.then(|| url.path.clone());
+    }
+    if options.flow.text {
+        spec.set_option("text", "yes");
+    }
+    if let Some(greetings) = options.flow.greetings {
+        spec.set_option("greetings", greetings);
     }
     set_exchange(&mut spec, &options.requests)?;
     if !scheme.is_of_requests() {
@@ -106,7 +116,7 @@ fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bo
         rpc_method(&url.path).map_err(|e| Error::Input(format!("{url}: its path is the method: {e}")))?;
         spec.set_option("grpc", "yes");
         spec.set_option("messages", args.messages);
-        requests[0].body = args.message.encoded(Path::new(""))?;
+        requests[0].body = args.message.encoded(Path::new(""))?.into();
     }
     if args.expect.is_some_and(|expect| expect.json) {
         return Err(Error::Input("--expect json is for compare: load checks status and length".into()));
@@ -160,6 +170,10 @@ fn streams(spec: &Spec, scheme: &Scheme, args: &FlowArgs) -> Vec<Spec> {
     if scheme.name != "tcp" {
         spec.bytes = Some(TRANSFER);
     }
+    if let Some(bits) = args.bitrate {
+        let each = bits / 8.0 / f64::from(spec.connections);
+        spec.set_option("pace", (each as u64).max(1));
+    }
     let directions: &[&str] = match (args.reverse, args.both) {
         (_, true) => &["client-writes", "client-reads"],
         (true, _) => &["client-reads"],
@@ -189,7 +203,7 @@ fn tls(url: &Url, trust: &TrustArgs) -> Result<Option<Tls>, Error> {
         authority: read("authority", authority.as_ref())?,
         certificate: read("cert", cert.as_ref())?,
         key: read("key", key.as_ref().or(cert.as_ref()))?,
-        name: url.host.clone(),
+        name: url.name().to_owned(),
     }))
 }
 

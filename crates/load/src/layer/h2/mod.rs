@@ -13,6 +13,7 @@ use requests::Requests;
 use rpc::{Calls, Messages};
 pub use service::H2Service;
 
+use crate::cause::note;
 use crate::held::Held;
 use crate::layer::http::STATUSES;
 use crate::layer::http::verify::{Check, Verifier};
@@ -21,10 +22,11 @@ use crate::layer::wire::{Received, Room, Silence, Sink, Wire, Wires};
 use crate::layer::{Answer, Begun, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
 use crate::socket::Dialer;
-use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts};
+use linerate_contract::{Cause, ErrorKind, Nanos, Spec, StreamCounts};
 use linerate_proto::h2::Code;
 use linerate_proto::h2::client::{Answers, Client, EncodedRequest, Ended};
 use linerate_proto::http::response::Head;
+use linerate_proto::speech::spoken;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::vec::Drain;
@@ -81,6 +83,8 @@ struct LaneState {
     check: Check,
     /// Zero: the head of the answer has not arrived.
     status: u16,
+    /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
+    wrong: Option<ErrorKind>,
     rpc_status: Option<u32>,
     messages: Messages,
 }
@@ -159,10 +163,13 @@ impl<C: Wires> Layer for H2<C> {
             match self.read(connection)? {
                 Received::More | Received::Drained => {}
                 Received::Nothing => return Ok(Flow::Blocked),
-                Received::End => return Err(ErrorKind::EmptyReply),
+                Received::End => {
+                    let text = "the server closed the connection before its settings";
+                    return Err(note(ErrorKind::EmptyReply, || Cause::new(text)));
+                }
             }
         }
-        Err(ErrorKind::Malformed)
+        Err(note(ErrorKind::Malformed, || Cause::new("frames without end before the settings")))
     }
 
     #[inline]
@@ -176,10 +183,13 @@ impl<C: Wires> Layer for H2<C> {
         match self.read(connection)? {
             Received::More => Ok(Reply::Unfinished),
             Received::Drained | Received::Nothing => Ok(Reply::Waiting),
-            Received::End if connection.lanes.iter().any(|lane| lane.status != 0) => {
-                Err(ErrorKind::Truncated)
+            Received::End => {
+                let has_begun = connection.lanes.iter().any(|lane| lane.status != 0);
+                let kind = if has_begun { ErrorKind::Truncated } else { ErrorKind::EmptyReply };
+                let under_way = connection.client.under_way();
+                let text = format!("the server closed the connection with {under_way} requests under way");
+                Err(note(kind, || Cause::new(text)))
             }
-            Received::End => Err(ErrorKind::EmptyReply),
         }
     }
 
@@ -263,13 +273,17 @@ impl<C: Wires> H2<C> {
         let mut frames = Frames { client, lanes, reader: &mut self.reader };
         let received = wire.receive(socket, &mut self.buffer, &mut frames);
         if !held.keeps(client.kept()) {
-            return Err(ErrorKind::Malformed);
+            let text = "unfinished frames and fields of more than this end keeps";
+            return Err(note(ErrorKind::Malformed, || Cause::new(text)));
         }
-        if received.is_err() {
+        received.map_err(|kind| {
             // A GOAWAY with the reason, if the peer has broken the protocol.
             let _ = self.send(connection);
-        }
-        received
+            match kind {
+                ErrorKind::Reset => note(kind, || Cause::new("the server reset the connection")),
+                kind => kind,
+            }
+        })
     }
 }
 
@@ -284,7 +298,16 @@ impl Sink for Frames<'_> {
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         let has_answered = self.client.answered() > 0;
         let mut answers = LaneAnswers { lanes: self.lanes, reader: self.reader, has_answered };
-        self.client.feed(bytes, &mut answers).map_err(|_| ErrorKind::Malformed)
+        let fed = self.client.feed(bytes, &mut answers);
+        fed.map_err(|code| {
+            note(ErrorKind::Malformed, || {
+                let text = match spoken(bytes).filter(|protocol| *protocol != "HTTP/2") {
+                    Some(protocol) => format!("not HTTP/2: the server speaks {protocol} there"),
+                    None => format!("the server breaks the rules of HTTP/2 ({code})"),
+                };
+                Cause::showing(text, bytes)
+            })
+        })
     }
 }
 
@@ -299,9 +322,12 @@ impl LaneAnswers<'_> {
     /// Whether the complete answer was compared.
     #[inline]
     fn complete(&mut self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
-        let LaneState { rpc_status, messages, .. } = &self.lanes[lane];
+        let LaneState { rpc_status, messages, wrong, status, check, .. } = &self.lanes[lane];
+        let outcome = wrong.map_or(Ok(()), Err);
+        let outcome = outcome.and_then(|()| self.reader.verifier.answer(check, bytes));
+        let verified = outcome.map_err(|kind| self.reader.verifier.note(kind, *status, bytes, &[]))?;
         self.reader.calls.as_mut().map_or(Ok(()), |calls| calls.complete(*rpc_status, messages))?;
-        self.reader.verifier.answer(&self.lanes[lane].check, bytes)
+        Ok(verified)
     }
 
     /// The operation of a lane is over.
@@ -320,20 +346,18 @@ impl LaneAnswers<'_> {
 
 impl Answers for LaneAnswers<'_> {
     #[inline]
-    fn head(&mut self, lane: usize, head: &Head) -> bool {
+    fn head(&mut self, lane: usize, head: &Head) {
         self.lanes[lane].status = head.status;
-        match self.reader.verifier.head(head) {
-            Ok(()) => true,
-            Err(kind) => {
-                self.over(lane, LaneEnd::Failed(kind));
-                false
-            }
-        }
+        self.lanes[lane].wrong = self.reader.verifier.wrong_head(head);
     }
 
     #[inline]
     fn body(&mut self, lane: usize, at: u64, bytes: &[u8]) {
-        self.reader.verifier.body(&mut self.lanes[lane].check, at, bytes);
+        let LaneState { wrong, status, check, .. } = &mut self.lanes[lane];
+        match *wrong {
+            Some(kind) => _ = self.reader.verifier.note(kind, *status, bytes.len() as u64, bytes),
+            None => self.reader.verifier.body(check, at, bytes),
+        }
         if self.reader.calls.is_some() {
             self.lanes[lane].messages.take(bytes);
         }
@@ -351,15 +375,23 @@ impl Answers for LaneAnswers<'_> {
                 Ok(verified) => LaneEnd::Answered(Answer { bytes, verified, reusable: true }),
                 Err(kind) => LaneEnd::Failed(kind),
             },
-            Ended::Malformed => LaneEnd::Failed(ErrorKind::Malformed),
+            Ended::Malformed => {
+                let text = "a response that breaks the rules for messages (RFC 9113, 8.1.1)";
+                LaneEnd::Failed(note(ErrorKind::Malformed, || Cause::new(text)))
+            }
             Ended::Reset(code) => {
                 count(&mut self.reader.resets, code);
-                LaneEnd::Failed(ErrorKind::Reset)
+                let text = format!("the server ended the stream: RST_STREAM {code}");
+                LaneEnd::Failed(note(ErrorKind::Reset, || Cause::new(text)))
             }
             // A server that never answers would be asked for ever.
             Ended::Unprocessed(Code::NO_ERROR) if self.has_answered => LaneEnd::Withdrawn,
-            Ended::Unprocessed(Code::NO_ERROR) => LaneEnd::Failed(ErrorKind::EmptyReply),
-            Ended::Unprocessed(_) => LaneEnd::Failed(ErrorKind::Reset),
+            Ended::Unprocessed(code) => {
+                let is_bare = code == Code::NO_ERROR;
+                let kind = if is_bare { ErrorKind::EmptyReply } else { ErrorKind::Reset };
+                let text = format!("the server ends the connection without a response: GOAWAY {code}");
+                LaneEnd::Failed(note(kind, || Cause::new(text)))
+            }
         };
         self.over(lane, end);
     }

@@ -7,13 +7,14 @@ mod protocol;
 pub(crate) use protocol::{ClientProtocol, Fault};
 
 use super::{Epoch, LONGEST, Outgoing, STREAM_WINDOW, mode, transport};
+use crate::cause::note_errno;
 use crate::held::Held;
 use crate::layer::wire::tls::{client_config, server_name};
 use crate::layer::{Begun, Flow, LaneEnd, Lanes, Layer, Reply};
 use crate::packets::{self, Inbox, Mode, widen_buffers};
 use crate::refusal::Refusal;
 use bytes::{Bytes, BytesMut};
-use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts, TlsFailure, clock};
+use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts, clock};
 use nix::errno::Errno;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
@@ -44,7 +45,6 @@ pub(crate) struct Quic<P: ClientProtocol> {
     outgoing: Outgoing,
     ended: Vec<(Begun, LaneEnd)>,
     security: Option<String>,
-    tls_failure: Option<TlsFailure>,
     counts: StreamCounts,
 }
 
@@ -199,10 +199,6 @@ impl<P: ClientProtocol> Layer for Quic<P> {
         self.security.clone()
     }
 
-    fn tls_failure(&self) -> Option<TlsFailure> {
-        self.tls_failure.clone()
-    }
-
     fn statuses(&self) -> BTreeMap<String, u64> {
         self.protocol.statuses()
     }
@@ -270,7 +266,6 @@ impl<P: ClientProtocol> Quic<P> {
             outgoing: Outgoing::default(),
             ended: Vec::with_capacity(shared.streams.into()),
             security: None,
-            tls_failure: None,
             counts: StreamCounts::default(),
             shared,
         }
@@ -301,8 +296,7 @@ impl<P: ClientProtocol> Quic<P> {
         self.take_events(connection)?;
         match received {
             Ok(_) => Ok(self.inbox.is_full()),
-            Err(Errno::ECONNREFUSED) if !connection.is_connected => Err(ErrorKind::ConnectRefused),
-            Err(Errno::ECONNREFUSED) => Err(ErrorKind::Reset),
+            Err(Errno::ECONNREFUSED) => Err(refused(connection.is_connected)),
             Err(_) => Ok(false),
         }
     }
@@ -315,10 +309,17 @@ impl<P: ClientProtocol> Quic<P> {
         let due = connection.connection.poll_timeout();
         connection.due = due.map_or(Nanos(u64::MAX), |due| self.shared.epoch.nanos(due));
         match sent {
-            Err(Errno::ECONNREFUSED) if !connection.is_connected => Err(ErrorKind::ConnectRefused),
+            Err(Errno::ECONNREFUSED) if !connection.is_connected => Err(refused(false)),
             _ => Ok(()),
         }
     }
+}
+
+/// An ICMP message says that nothing is bound to the port.
+#[cold]
+fn refused(is_connected: bool) -> ErrorKind {
+    let kind = if is_connected { ErrorKind::Reset } else { ErrorKind::ConnectRefused };
+    note_errno(kind, "a datagram to the server", Errno::ECONNREFUSED)
 }
 
 /// Writes the rest of a request, as far as windows let it.

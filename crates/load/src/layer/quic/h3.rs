@@ -2,12 +2,13 @@
 
 use super::client::{ClientProtocol, Fault};
 use super::server::{Content, ServerProtocol};
+use crate::cause::note;
 use crate::layer::Answer;
 use crate::layer::http::STATUSES;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::refusal::Refusal;
 use bytes::Bytes;
-use linerate_contract::{ErrorKind, Spec, page};
+use linerate_contract::{Cause, ErrorKind, Spec, page};
 use linerate_proto::h3::client::{self, AnswerReader, EncodedRequest};
 use linerate_proto::h3::control::{PeerStream, opening};
 use linerate_proto::h3::server::{self, Reply, RequestReader};
@@ -34,6 +35,8 @@ pub(crate) struct Reading {
     reader: AnswerReader,
     check: Check,
     status: u16,
+    /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
+    wrong: Option<ErrorKind>,
 }
 
 impl ClientProtocol for H3 {
@@ -68,20 +71,15 @@ impl ClientProtocol for H3 {
     #[inline]
     fn begin(&mut self, reading: &mut Reading) {
         reading.reader.begin(self.is_head);
-        (reading.check, reading.status) = (self.verifier.begin(), 0);
+        (reading.check, reading.status, reading.wrong) = (self.verifier.begin(), 0, None);
     }
 
     #[inline]
     fn feed(&mut self, reading: &mut Reading, bytes: &[u8]) -> Result<(), Fault> {
-        let Reading { reader, check, status } = reading;
-        let mut taking = Taking { verifier: &self.verifier, check, status, wrong: None };
+        let Reading { reader, check, status, wrong } = reading;
+        let mut taking = Taking { verifier: &self.verifier, check, status, wrong };
         let fed = reader.feed(bytes, &mut taking);
-        let wrong = taking.wrong;
-        if let Some(kind) = wrong {
-            self.count(reading.status);
-            return Err(kind.into());
-        }
-        fed.map(drop).map_err(|code| self.fault(reading.status, code))
+        fed.map_err(|code| self.fault(reading.status, code))
     }
 
     #[inline]
@@ -93,7 +91,9 @@ impl ClientProtocol for H3 {
     fn finish(&mut self, reading: &mut Reading) -> Result<Answer, Fault> {
         let bytes = reading.reader.finish().map_err(|code| self.fault(reading.status, code))?;
         self.count(reading.status);
-        let verified = self.verifier.answer(&reading.check, bytes)?;
+        let outcome = reading.wrong.map_or(Ok(()), Err);
+        let outcome = outcome.and_then(|()| self.verifier.answer(&reading.check, bytes));
+        let verified = outcome.map_err(|kind| self.verifier.note(kind, reading.status, bytes, &[]))?;
         Ok(Answer { bytes, verified, reusable: true })
     }
 
@@ -132,6 +132,7 @@ impl H3 {
             Code::REQUEST_INCOMPLETE => ErrorKind::Truncated,
             _ => ErrorKind::Malformed,
         };
+        note(kind, || Cause::new(format!("the server breaks the rules of HTTP/3 ({code})")));
         Fault { kind, ends: (!code.is_of_a_message()).then_some(code.0 as u32) }
     }
 }
@@ -140,20 +141,22 @@ struct Taking<'a> {
     verifier: &'a Verifier,
     check: &'a mut Check,
     status: &'a mut u16,
-    wrong: Option<ErrorKind>,
+    wrong: &'a mut Option<ErrorKind>,
 }
 
 impl client::Answer for Taking<'_> {
     #[inline]
-    fn head(&mut self, head: &Head) -> bool {
+    fn head(&mut self, head: &Head) {
         *self.status = head.status;
-        self.wrong = self.verifier.head(head).err();
-        self.wrong.is_none()
+        *self.wrong = self.verifier.wrong_head(head);
     }
 
     #[inline]
     fn body(&mut self, at: u64, bytes: &[u8]) {
-        self.verifier.body(self.check, at, bytes);
+        match *self.wrong {
+            Some(kind) => _ = self.verifier.note(kind, *self.status, bytes.len() as u64, bytes),
+            None => self.verifier.body(self.check, at, bytes),
+        }
     }
 }
 

@@ -19,9 +19,8 @@ struct Count {
 }
 
 impl Answers for Count {
-    fn head(&mut self, _lane: usize, head: &response::Head) -> bool {
+    fn head(&mut self, _lane: usize, head: &response::Head) {
         self.statuses.push(head.status);
-        true
     }
 
     fn body(&mut self, _lane: usize, at: u64, bytes: &[u8]) {
