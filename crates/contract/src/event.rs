@@ -269,6 +269,20 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// The shortest delay of an acknowledgement on Linux (TCP_DELACK_MIN), without the jitter of its clock.
+const DELAYED_ACK: Nanos = Nanos(38_000_000);
+
+impl Done {
+    /// Delayed acknowledgements for each operation, where most operations wait for one: the peer writes twice,
+    /// and Nagle's algorithm holds the second write back until the first is acknowledged.
+    #[must_use]
+    pub fn waits_for_acks(&self) -> Option<f64> {
+        let each = self.delayed_acks? as f64 / self.operations as f64;
+        let median = self.latency.as_ref()?.percentile(50.0)?;
+        (each >= 0.5 && median >= DELAYED_ACK.0).then_some(each)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Describe {
     pub name: String,

@@ -19,9 +19,6 @@ const PERCENTILES: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 /// Length of the longest bar of the histogram, in characters.
 const BAR: usize = 40;
 
-/// The shortest delay of an acknowledgement on Linux (TCP_DELACK_MIN), without the jitter of its clock.
-const DELAYED_ACK: u64 = 38_000_000;
-
 /// More than this share of operations that are late or never sent gets a warning, as failed operations do.
 const OFF_SCHEDULE: f64 = 0.01;
 
@@ -196,14 +193,11 @@ fn warnings(result: &LoadResult<'_>) -> Vec<String> {
     warnings
 }
 
-/// The wait of a peer that writes twice, where most responses have it: Nagle's algorithm holds the second
-/// write back until the first is acknowledged, which Linux does 40 ms late.
+/// The wait of a peer that writes twice, where most responses have it.
 fn delayed(result: &LoadResult<'_>) -> Option<String> {
     let LoadResult { words, done, .. } = result;
-    let acks = done.delayed_acks.filter(|acks| acks * 2 >= done.operations && done.operations > 0)?;
-    let median = done.latency.as_ref()?.percentile(50.0)?;
-    let each = plain(acks as f64 / done.operations as f64);
-    (median >= DELAYED_ACK).then(|| {
+    done.waits_for_acks().map(|each| {
+        let each = plain(each);
         format!(
             "{each} delayed acknowledgements of 40 ms for each {0}: the server sends a response in several small \
              writes and waits in between; TCP_NODELAY or one write is the remedy",

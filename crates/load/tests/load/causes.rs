@@ -43,6 +43,7 @@ fn http_2_that_meets_another_protocol_has_its_name() {
     // The preface of HTTP/2 ends with an empty line.
     let done = failed(pages("h2c", answering(bad_request)));
     assert_cause(&done, ErrorKind::Malformed, "the server speaks HTTP/1.1 there", "HTTP/1.1 400");
+    // An alert has fewer bytes than the head of a frame.
     let done = failed(pages("h2c", answering("\u{15}\u{3}\u{1}\0\u{2}\u{2}\u{46}")));
     assert_cause(&done, ErrorKind::Malformed, "the server speaks TLS there", r"\x15\x03\x01");
     let done = failed(pages("h2c", answering(&b"\0\0\0\x09\0\0\0\0\x01"[..])));

@@ -54,3 +54,22 @@ impl RequestList {
 /// `:authority`.
 const OF_A_CONNECTION: [&str; 7] =
     ["host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "te"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_no_field_in_whatever_coding_http_1_has_it() {
+        let headers = vec!["Transfer-Encoding: chunked".to_owned(), "X: y".into()];
+        let request = Request {
+            method: Some("POST".into()),
+            headers,
+            body: "admin: yes\r\n\r\nmore: x".into(),
+            ..Request::default()
+        };
+        let list = RequestList::new("http", "/", "h", &request, &[]).unwrap();
+        let names: Vec<&str> = list.fields().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, [":method", ":scheme", ":authority", ":path", "x"]);
+    }
+}

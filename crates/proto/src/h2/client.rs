@@ -123,6 +123,11 @@ impl Client {
         self.link.kept() + self.splitter.kept()
     }
 
+    /// The last bytes of the server, which are no whole frame.
+    pub fn unfinished(&self) -> &[u8] {
+        self.splitter.unfinished()
+    }
+
     /// The server's settings have arrived.
     pub fn is_open(&self) -> bool {
         self.link.is_open

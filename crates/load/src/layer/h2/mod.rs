@@ -5,6 +5,7 @@
 //! connection has as many lanes as streams may be under way; the request is encoded once, and answers are
 //! read in a buffer that all connections of a thread share.
 
+mod cause;
 mod requests;
 mod rpc;
 mod service;
@@ -13,7 +14,6 @@ use requests::Requests;
 use rpc::{Calls, Messages};
 pub use service::H2Service;
 
-use crate::cause::note;
 use crate::held::Held;
 use crate::layer::http::STATUSES;
 use crate::layer::http::verify::{Check, Verifier};
@@ -22,11 +22,10 @@ use crate::layer::wire::{Received, Room, Silence, Sink, Wire, Wires};
 use crate::layer::{Answer, Begun, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
 use crate::socket::Dialer;
-use linerate_contract::{Cause, ErrorKind, Nanos, Spec, StreamCounts};
+use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts};
 use linerate_proto::h2::Code;
 use linerate_proto::h2::client::{Answers, Client, EncodedRequest, Ended};
 use linerate_proto::http::response::Head;
-use linerate_proto::speech::spoken;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::vec::Drain;
@@ -163,13 +162,10 @@ impl<C: Wires> Layer for H2<C> {
             match self.read(connection)? {
                 Received::More | Received::Drained => {}
                 Received::Nothing => return Ok(Flow::Blocked),
-                Received::End => {
-                    let text = "the server closed the connection before its settings";
-                    return Err(note(ErrorKind::EmptyReply, || Cause::new(text)));
-                }
+                Received::End => return Err(cause::no_settings(&connection.client)),
             }
         }
-        Err(note(ErrorKind::Malformed, || Cause::new("frames without end before the settings")))
+        Err(cause::too_much())
     }
 
     #[inline]
@@ -185,10 +181,7 @@ impl<C: Wires> Layer for H2<C> {
             Received::Drained | Received::Nothing => Ok(Reply::Waiting),
             Received::End => {
                 let has_begun = connection.lanes.iter().any(|lane| lane.status != 0);
-                let kind = if has_begun { ErrorKind::Truncated } else { ErrorKind::EmptyReply };
-                let under_way = connection.client.under_way();
-                let text = format!("the server closed the connection with {under_way} requests under way");
-                Err(note(kind, || Cause::new(text)))
+                Err(cause::closed(&connection.client, has_begun))
             }
         }
     }
@@ -273,16 +266,12 @@ impl<C: Wires> H2<C> {
         let mut frames = Frames { client, lanes, reader: &mut self.reader };
         let received = wire.receive(socket, &mut self.buffer, &mut frames);
         if !held.keeps(client.kept()) {
-            let text = "unfinished frames and fields of more than this end keeps";
-            return Err(note(ErrorKind::Malformed, || Cause::new(text)));
+            return Err(cause::too_much());
         }
         received.map_err(|kind| {
             // A GOAWAY with the reason, if the peer has broken the protocol.
             let _ = self.send(connection);
-            match kind {
-                ErrorKind::Reset => note(kind, || Cause::new("the server reset the connection")),
-                kind => kind,
-            }
+            cause::connection(kind)
         })
     }
 }
@@ -298,16 +287,7 @@ impl Sink for Frames<'_> {
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         let has_answered = self.client.answered() > 0;
         let mut answers = LaneAnswers { lanes: self.lanes, reader: self.reader, has_answered };
-        let fed = self.client.feed(bytes, &mut answers);
-        fed.map_err(|code| {
-            note(ErrorKind::Malformed, || {
-                let text = match spoken(bytes).filter(|protocol| *protocol != "HTTP/2") {
-                    Some(protocol) => format!("not HTTP/2: the server speaks {protocol} there"),
-                    None => format!("the server breaks the rules of HTTP/2 ({code})"),
-                };
-                Cause::showing(text, bytes)
-            })
-        })
+        self.client.feed(bytes, &mut answers).map_err(|code| cause::broken(code, bytes))
     }
 }
 
@@ -375,22 +355,13 @@ impl Answers for LaneAnswers<'_> {
                 Ok(verified) => LaneEnd::Answered(Answer { bytes, verified, reusable: true }),
                 Err(kind) => LaneEnd::Failed(kind),
             },
-            Ended::Malformed => {
-                let text = "a response that breaks the rules for messages (RFC 9113, 8.1.1)";
-                LaneEnd::Failed(note(ErrorKind::Malformed, || Cause::new(text)))
-            }
-            Ended::Reset(code) => {
-                count(&mut self.reader.resets, code);
-                let text = format!("the server ended the stream: RST_STREAM {code}");
-                LaneEnd::Failed(note(ErrorKind::Reset, || Cause::new(text)))
-            }
             // A server that never answers would be asked for ever.
             Ended::Unprocessed(Code::NO_ERROR) if self.has_answered => LaneEnd::Withdrawn,
-            Ended::Unprocessed(code) => {
-                let is_bare = code == Code::NO_ERROR;
-                let kind = if is_bare { ErrorKind::EmptyReply } else { ErrorKind::Reset };
-                let text = format!("the server ends the connection without a response: GOAWAY {code}");
-                LaneEnd::Failed(note(kind, || Cause::new(text)))
+            other => {
+                if let Ended::Reset(code) = other {
+                    count(&mut self.reader.resets, code);
+                }
+                LaneEnd::Failed(cause::stream(other))
             }
         };
         self.over(lane, end);

@@ -166,6 +166,18 @@ fn a_stream_with_any_status_is_read_to_its_end_and_is_not_reset() {
 }
 
 #[test]
+fn what_still_comes_of_a_stream_that_was_cancelled_is_no_fault() {
+    let (mut client, mut server) = opened(1);
+    let mut log = Log::default();
+    let lane = client.start(&get()).unwrap();
+    client.cancel(lane);
+    head(&mut server, 1, &[(":status", "200")], 0);
+    server.frame(frame::DATA, frame::END_STREAM, 1, b"late");
+    feed(&mut client, &mut server, &mut log).unwrap();
+    assert_eq!((client.under_way(), log.heads.len(), log.bodies.len()), (0, 0, 0));
+}
+
+#[test]
 fn resets_and_the_end_of_a_connection_end_their_streams() {
     let (mut client, mut server) = opened(4);
     let mut log = Log::default();

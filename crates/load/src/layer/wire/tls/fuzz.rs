@@ -134,7 +134,6 @@ pub fn fuzz_records(input: &[u8]) {
         output: Outbox::new(record::LARGEST_PLAIN + record::OVERHEAD),
         state: TlsState::Open(Box::new(Open::new(key(128).0, key(0).1, keys))),
         ended: false,
-        failure: None,
     };
     let mut peer = FuzzPeer {
         socket: peer,
