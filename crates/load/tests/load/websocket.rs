@@ -68,7 +68,7 @@ fn an_upgrade_has_the_headers_and_subprotocols_of_the_user() {
         assert_eq!((done.operations, done.errors.total()), if good { (4, 0) } else { (0, 4) }, "{chosen:?}");
         if !good {
             let cause = &done.causes.0[&ErrorKind::Malformed];
-            assert!(cause.text.contains("not asked for") && cause.bytes.contains("soap"), "{cause:?}");
+            assert!(cause.text.contains("not asked for"), "{cause:?}");
         }
     }
     let wrong = Engine::start(&echoes(local(), &["no header"])).wait();
@@ -88,8 +88,8 @@ fn messages_may_be_texts_and_come_back_as_such() {
 
 #[test]
 fn a_server_may_speak_first_as_often_as_the_user_says() {
-    // A text, a ping, and a message of bytes in two parts.
-    let first = b"\x81\x07welcome\x89\x01!\x02\x01a\x80\x01b";
+    // A text, and a message of bytes in two parts.
+    let first = b"\x81\x07welcome\x02\x01a\x80\x01b";
     for (greetings, good) in [(Some(2), 4), (None, 0), (Some(1), 0)] {
         let (address, _heads) = speaking(None, first);
         let mut spec = echoes(address, &[]);

@@ -361,7 +361,8 @@ impl Answers for LaneAnswers<'_> {
                 if let Ended::Reset(code) = other {
                     count(&mut self.reader.resets, code);
                 }
-                LaneEnd::Failed(cause::stream(other))
+                let wrong = self.lanes[lane].wrong;
+                LaneEnd::Failed(wrong.unwrap_or_else(|| cause::stream(other)))
             }
         };
         self.over(lane, end);

@@ -113,6 +113,7 @@ impl<P: ClientProtocol> Layer for Quic<P> {
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
         let mode = mode(spec)?;
         let remote = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
+        drop(packets::connect(spec, mode)?);
         let mut tls = client_config(spec)?;
         tls.alpn_protocols = vec![P::ALPN.to_vec()];
         let tls = QuicClientConfig::try_from(tls)

@@ -50,9 +50,8 @@ impl Layer for UdpEcho {
         if !(1..=LARGEST as u64).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST} bytes")));
         }
-        if spec.connect.is_none() {
-            return Err(Refusal::BadSpec("\"connect\" is missing".into()));
-        }
+        // What the kernel refuses to one, it refuses to all.
+        drop(packets::connect(spec, Mode::Single)?);
         let message = page(spec.size as usize);
         let buffer = vec![0; message.len() + 1].into();
         Ok(Self { spec: Arc::new(spec.clone()), message: message.into(), buffer })
