@@ -67,7 +67,7 @@ pub struct Cause {
     /// The first bytes of the peer that show it, escaped as in Rust.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub bytes: String,
-    /// Of a failure of TLS, its kind.
+    /// The kind of a failure of TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<TlsFailure>,
 }

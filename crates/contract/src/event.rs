@@ -273,8 +273,8 @@ fn is_zero(count: &u64) -> bool {
 const DELAYED_ACK: Nanos = Nanos(38_000_000);
 
 impl Done {
-    /// Delayed acknowledgements for each operation, where most operations wait for one: the peer writes twice,
-    /// and Nagle's algorithm holds the second write back until the first is acknowledged.
+    /// Delayed acknowledgements for each operation, where most operations wait for one: the peer writes
+    /// twice, and Nagle's algorithm holds the second write back until the first is acknowledged.
     #[must_use]
     pub fn waits_for_acks(&self) -> Option<f64> {
         let each = self.delayed_acks? as f64 / self.operations as f64;

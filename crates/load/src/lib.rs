@@ -80,8 +80,8 @@ pub const OWN_OPTIONS: &[&str] = &[
     "congestion",
     "handshake",
     "stream_window",
-    // WebSocket: received payload is unmasked before it is compared; messages are texts; messages that a server
-    // sends before it is asked.
+    // WebSocket: received payload is unmasked before it is compared; messages are texts; messages that a
+    // server sends before it is asked.
     "unmask",
     "text",
     "greetings",

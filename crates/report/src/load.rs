@@ -199,7 +199,7 @@ fn delayed(result: &LoadResult<'_>) -> Option<String> {
     done.waits_for_acks().map(|each| {
         let each = plain(each);
         format!(
-            "{each} delayed acknowledgements of 40 ms for each {0}: the server sends a response in several small \
+            "{each} delayed acknowledgements of 40 ms for each {0}: the server sends a response in small \
              writes and waits in between; TCP_NODELAY or one write is the remedy",
             words.operation
         )

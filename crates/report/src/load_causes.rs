@@ -51,7 +51,7 @@ fn usual(spec: &Spec, kind: ErrorKind) -> Option<String> {
     let seconds = plain(spec.timeout_ns.as_secs_f64());
     match kind {
         ErrorKind::Timeout => Some(format!("no whole response within {seconds} s")),
-        ErrorKind::ConnectTimeout => Some(format!("no connection within {seconds} s")),
+        ErrorKind::ConnectTimeout => Some(format!("no connection and handshake within {seconds} s")),
         _ => None,
     }
 }
@@ -69,6 +69,9 @@ fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) 
         ErrorKind::EmptyReply if is_plain => Some("if the port speaks TLS: https, h2, wss"),
         ErrorKind::WrongStatus if has_statuses && !text.contains("gRPC") => {
             Some("if the status is right: --expect status=N")
+        }
+        ErrorKind::WrongLength | ErrorKind::WrongContent if ["websocket", "wss"].contains(&layer) => {
+            Some("the server must send back what it gets; one that speaks first: --greetings N")
         }
         ErrorKind::WrongLength | ErrorKind::WrongContent if text.contains("sent") => {
             Some("the server must send back what it gets")
@@ -134,7 +137,8 @@ mod tests {
             Cause::of_tls(TlsFailure::UnknownAuthority, "the certificate is of an unknown authority");
         assert_eq!(
             shown("h2", ErrorKind::TlsFailed, Some(unknown)),
-            "tls_failed: the certificate is of an unknown authority; --authority FILE to trust it, or --insecure"
+            "tls_failed: the certificate is of an unknown authority; --authority FILE to trust it, or \
+             --insecure"
         );
         let late = shown("tcp", ErrorKind::Timeout, None);
         assert_eq!(late, "timeout: no whole response within 10.0 s; a longer time is --timeout");

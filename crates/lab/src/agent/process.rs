@@ -119,8 +119,8 @@ pub(super) fn start(
 /// The longest argument that the kernel passes (execve(2), `MAX_ARG_STRLEN`), without its end.
 const LONGEST_ARGUMENT: usize = (128 << 10) - 1;
 
-/// The arguments of a program, and its standard input: there a last argument is that the kernel would not pass,
-/// as `-` in its place says (sdk/CONTRACT.md).
+/// The arguments of a program, and its standard input: a last argument that the kernel would not pass is
+/// there, as `-` in its place says (sdk/CONTRACT.md).
 fn passed(arguments: &[String]) -> io::Result<(Vec<&str>, Stdio)> {
     let mut all: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let Some(spec) = all.pop_if(|last| last.len() > LONGEST_ARGUMENT) else {

@@ -78,8 +78,8 @@ fn refused(words: &[&OsStr]) -> String {
 #[test]
 fn a_word_that_is_not_utf_8_is_bad_usage_of_every_command_and_no_panic() {
     let latin = OsStr::from_bytes(b"caf\xe9");
-    let commands = "load serve compare gate run init report history site merge list plan systems selftest fleet new \
-                    completions man doctor";
+    let commands = "load serve compare gate run init report history site merge list plan systems selftest \
+                    fleet new completions man doctor";
     for command in commands.split_whitespace().map(OsStr::new) {
         refused(&[command, OsStr::new("--no-such"), latin]);
     }

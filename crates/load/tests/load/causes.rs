@@ -1,10 +1,8 @@
 //! A failure has a cause, over every layer: its kind, why in words, and the bytes or the alert behind it.
 
 use crate::certified::server_config;
-use crate::common::{
-    Engine, answering, certificates, client, dead_port, good_certificates, local, tcp_client, with,
-};
-use crate::h2::{answers, frame, h2_client};
+use crate::common::{Engine, certificates, client, dead_port, good_certificates, local, tcp_client, with};
+use crate::h2::{answers, frame};
 use crate::h3::{h3_client, h3_server};
 use crate::sessions::client as session;
 use crate::trust::echoing;
@@ -40,15 +38,14 @@ fn messages(layer: &str, address: SocketAddr) -> Spec {
 #[test]
 fn http_2_that_meets_another_protocol_has_its_name() {
     let bad_request = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
-    // The preface of HTTP/2 ends with an empty line.
-    let done = failed(pages("h2c", answering(bad_request)));
+    let done = failed(pages("h2c", scripted_at_once(bad_request)));
     assert_cause(&done, ErrorKind::Malformed, "the server speaks HTTP/1.1 there", "HTTP/1.1 400");
     // An alert has fewer bytes than the head of a frame.
-    let done = failed(pages("h2c", answering("\u{15}\u{3}\u{1}\0\u{2}\u{2}\u{46}")));
+    let done = failed(pages("h2c", scripted_at_once("\u{15}\u{3}\u{1}\0\u{2}\u{2}\u{46}")));
     assert_cause(&done, ErrorKind::Malformed, "the server speaks TLS there", r"\x15\x03\x01");
-    let done = failed(pages("h2c", answering(&b"\0\0\0\x09\0\0\0\0\x01"[..])));
+    let done = failed(pages("h2c", scripted_at_once("\0\0\0\u{9}\0\0\0\0\u{1}")));
     assert_cause(&done, ErrorKind::Malformed, "breaks the rules of HTTP/2 (protocol_error)", r"\x00\x00\x00");
-    let done = failed(pages("h2c", answering("")));
+    let done = failed(pages("h2c", scripted_at_once("")));
     assert_cause(&done, ErrorKind::EmptyReply, "closed the connection before its settings", "");
 }
 

@@ -19,8 +19,8 @@ fn echoes(address: SocketAddr, headers: &[&str]) -> Spec {
     spec
 }
 
-/// A server that answers the upgrade with this subprotocol, says `first`, and sends messages back; and the head
-/// that it got.
+/// A server that answers the upgrade with this subprotocol, says `first`, and sends messages back; and the
+/// head that it got.
 fn speaking(protocol: Option<&'static str>, first: &'static [u8]) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! The HTTP/1.1 handshake (RFC 6455, section 4), both ends, by httparse. No extension; of subprotocols a server
-//! takes the first that is offered.
+//! The HTTP/1.1 handshake (RFC 6455, section 4), both ends, by httparse. No extension; a server takes the
+//! first subprotocol that is offered.
 
 use crate::http::request::build;
 use base64::Engine;

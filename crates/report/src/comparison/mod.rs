@@ -88,8 +88,8 @@ fn waiting(learned: &Learned, plan: &PlannedComparison) -> Vec<String> {
     let waiting = both.filter(|(server, _)| server.warmup.is_some_and(|warmup| warmup.waits));
     let remark = |(_, NamedCommand { name, .. }): (_, NamedCommand)| {
         format!(
-            "{name}: most responses wait 40 ms for a delayed acknowledgement, since it writes them in several \
-             small pieces: TCP_NODELAY or one write is the remedy"
+            "{name}: most responses wait 40 ms for a delayed acknowledgement, since it writes them in small \
+             pieces: TCP_NODELAY or one write is the remedy"
         )
     };
     waiting.map(remark).collect()

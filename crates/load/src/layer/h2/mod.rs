@@ -171,7 +171,8 @@ impl<C: Wires> Layer for H2<C> {
     #[inline]
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
         let H2Connection { socket, wire, client, .. } = connection;
-        wire.send(socket, &mut Requests { client, body: self.request.body() })
+        let sent = wire.send(socket, &mut Requests { client, body: self.request.body() });
+        sent.map_err(cause::connection)
     }
 
     #[inline]

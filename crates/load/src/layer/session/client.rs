@@ -39,7 +39,7 @@ const MOST_GREETINGS: u64 = 1_000;
 #[derive(Debug, Clone)]
 pub struct RoundTrips {
     message: Arc<[u8]>,
-    /// Of WebSocket: `options.text` and `options.greetings`.
+    /// `options.text` and `options.greetings`, for WebSocket.
     kind: Opcode,
     greetings: u64,
 }

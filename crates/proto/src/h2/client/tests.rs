@@ -210,7 +210,7 @@ fn pings_and_settings_are_answered_and_the_limit_of_streams_holds() {
 fn bodies_of_requests_wait_for_the_windows_of_stream_and_connection() {
     let (mut client, mut server) = opened(2);
     let body = "b".repeat(50_000);
-    let request = Request { method: Some("POST".into()), body: body.clone(), ..Request::default() };
+    let request = Request { method: Some("POST".into()), body: body.as_str().into(), ..Request::default() };
     let request = EncodedRequest::new("http", "/", "h", &request).unwrap();
     (0..2).for_each(|_| assert!(client.start(&request).is_some()));
     let take = |client: &mut Client| {

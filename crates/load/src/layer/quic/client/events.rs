@@ -235,7 +235,9 @@ pub(super) fn abandon<P: ClientProtocol>(connection: &mut Connection, stream: St
 /// The state machine keeps the text of rustls's error alone.
 fn failure(reason: &str) -> TlsFailure {
     match reason {
-        _ if reason.contains("UnknownIssuer") => TlsFailure::UnknownAuthority,
+        _ if reason.contains("UnknownIssuer") || reason.contains("BadSignature") => {
+            TlsFailure::UnknownAuthority
+        }
         _ if reason.contains("NotValidForName") || reason.contains("not valid for name") => {
             TlsFailure::OtherName
         }
