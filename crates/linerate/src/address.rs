@@ -67,9 +67,11 @@ fn first_to_accept(
             std::thread::spawn(move || sender.send((address, accepts(address))));
             under_way += 1;
         } else if under_way == 0 {
-            let refused = refused.join(", ");
-            let text = format!("{refused} (check that the server runs and listens there)");
-            return Err(Error::NothingMeasured(text));
+            let next = match addresses.iter().any(lacks_zone) {
+                true => "an address of a link needs its zone, such as [fe80::1%eth0]",
+                false => "check that the server runs and listens there",
+            };
+            return Err(Error::NothingMeasured(format!("{} ({next})", refused.join(", "))));
         }
         let patience = if left.is_empty() { 2 * CONNECT_TIMEOUT } else { HEAD_START };
         match tried.recv_timeout(patience) {
@@ -81,6 +83,11 @@ fn first_to_accept(
             Err(_) => {}
         }
     }
+}
+
+/// A link-local address, which every interface has.
+fn lacks_zone(address: &SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
 }
 
 /// IPv6 and IPv4 by turns, in the order of the resolver.
@@ -153,6 +160,13 @@ mod tests {
         let v6 = server.local_addr().unwrap();
         let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, v6.port()));
         assert_eq!(first_to_accept(&[v4, v6], accepts_datagrams).unwrap(), v6);
+    }
+
+    #[test]
+    fn a_link_local_address_without_its_zone_is_told_so() {
+        let url = Url::parse("http://[fe80::1]:9/").unwrap();
+        let error = to_connect(&url).unwrap_err().to_string();
+        assert!(error.contains("needs its zone, such as [fe80::1%eth0]"), "{error}");
     }
 
     #[test]
