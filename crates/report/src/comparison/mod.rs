@@ -86,13 +86,13 @@ pub(super) fn build(
 fn waiting(learned: &Learned, plan: &PlannedComparison) -> Vec<String> {
     let both = learned.servers.iter().zip(named(plan));
     let waiting = both.filter(|(server, _)| server.warmup.is_some_and(|warmup| warmup.waits));
-    let remark = |(_, NamedCommand { name, .. }): (_, NamedCommand)| {
+    let remarks = waiting.map(|(_, NamedCommand { name, .. })| {
         format!(
             "{name}: most responses wait 40 ms for a delayed acknowledgement, since it writes them in small \
              pieces: TCP_NODELAY or one write is the remedy"
         )
-    };
-    waiting.map(remark).collect()
+    });
+    remarks.collect()
 }
 
 fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
