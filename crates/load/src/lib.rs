@@ -80,6 +80,8 @@ pub const OWN_OPTIONS: &[&str] = &[
     "congestion",
     "handshake",
     "stream_window",
+    // HTTP: events within responses that are timed.
+    "events",
     // WebSocket: received payload is unmasked before it is compared; messages are texts; messages that a
     // server sends before it is asked.
     "unmask",

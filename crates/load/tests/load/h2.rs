@@ -91,7 +91,7 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 }
 
 /// Status 200 with the page of 5 bytes.
-fn good(stream: u32) -> Vec<u8> {
+pub(crate) fn good(stream: u32) -> Vec<u8> {
     [frame(1, 4, stream, &[0x88]), frame(0, 1, stream, &page(5))].concat()
 }
 

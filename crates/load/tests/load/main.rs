@@ -8,6 +8,7 @@ mod causes;
 mod certified;
 mod common;
 mod crr;
+mod events;
 mod h2;
 mod h2_others;
 mod h3;
@@ -32,6 +33,7 @@ mod tls;
 mod trust;
 mod udp;
 mod websocket;
+mod withdrawn;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate-load");

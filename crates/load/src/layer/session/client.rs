@@ -12,7 +12,7 @@ use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, stream_error};
 use crate::{clock, tcp_info};
-use linerate_contract::{Cause, Direction, ErrorKind, Nanos, Spec, TcpInfo, page};
+use linerate_contract::{Cause, Direction, ErrorKind, HandshakeCounts, Nanos, Spec, TcpInfo, page};
 use linerate_proto::websocket::End;
 use linerate_proto::websocket::frame::Opcode;
 use nix::poll::{PollFd, PollFlags, poll};
@@ -109,6 +109,7 @@ pub struct Sessions<C, F, K> {
     kind: K,
     spec: Arc<Spec>,
     security: Option<String>,
+    handshakes: Option<HandshakeCounts>,
     room: Room,
     most_reads: usize,
     input: Box<[u8]>,
@@ -123,6 +124,7 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
             kind: self.kind.clone(),
             spec: self.spec.clone(),
             security: self.security.clone(),
+            handshakes: self.handshakes,
             room: self.room,
             most_reads: self.most_reads,
             input: self.input.clone(),
@@ -175,6 +177,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             kind: K::new(spec)?,
             spec: Arc::new(spec.clone()),
             security: None,
+            handshakes: None,
             room,
             most_reads: most_reads(room),
             input: vec![0; room.input].into(),
@@ -204,6 +207,9 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         if flow == Flow::Done {
             connection.established = true;
             self.security = self.security.take().or_else(|| connection.session.security());
+            if let Some(resumed) = connection.session.take_handshake() {
+                self.handshakes.get_or_insert_default().add(resumed);
+            }
         }
         Ok(flow)
     }
@@ -301,5 +307,9 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
 
     fn security(&self) -> Option<String> {
         self.security.clone()
+    }
+
+    fn handshakes(&self) -> Option<HandshakeCounts> {
+        self.handshakes
     }
 }
