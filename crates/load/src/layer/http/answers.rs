@@ -1,5 +1,6 @@
 //! Answers as they are received: parsed, counted, compared.
 
+use super::cause::note_end;
 use super::{Exchange, Reader, STATUSES};
 use crate::layer::wire::Sink;
 use crate::layer::{Answer, Reply, Wrong};
@@ -56,7 +57,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
             let verifier = &mix.kind(*kind).verifier;
             parser.feed(bytes, last, |at, bytes| verifier.body(check, at, bytes))
         };
-        let state = fed.map_err(|malformed| self.note_malformed(malformed, bytes))?;
+        let state = fed.map_err(|malformed| Self::note_malformed(malformed, bytes))?;
         let ParserState::Complete { rest } = state else {
             // A wrong answer is read to its end, for the next one, unless it lasts until the peer closes.
             let lasts = self.exchange.parser.end_completes();
@@ -65,7 +66,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         let reply = self.complete(bytes);
         if rest > 0 && self.exchange.due == 0 && is_reusable(&reply) {
             // No further request was sent.
-            return Err(self.note_malformed(Malformed::Excess, &bytes[bytes.len() - rest..]));
+            return Err(Self::note_malformed(Malformed::Excess, &bytes[bytes.len() - rest..]));
         }
         Ok((Some(reply), rest))
     }
@@ -101,7 +102,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
             true => ErrorKind::EmptyReply,
             false => self.wrong_head(&[]).unwrap_or(ErrorKind::Truncated),
         };
-        self.reader.note_end(self.exchange, kind);
+        note_end(self.exchange, kind);
         Err(kind)
     }
 
