@@ -5,9 +5,9 @@ mod read;
 
 pub use place::{RUNS, check, make, newest};
 
-pub(crate) use read::existing;
 pub use read::read;
 
+use crate::bounded;
 use crate::error::Error;
 use crate::measurement::{Entry, Run};
 use crate::printable::printable;
@@ -120,7 +120,7 @@ impl Open {
         }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).custom_flags(nix::libc::O_NOFOLLOW);
-        let file = read::regular(&path, &mut options)?;
+        let file = bounded::regular(&path, &mut options)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -15,6 +15,11 @@ use std::thread;
 /// Bytes that a thread takes at once, and the rest of their last line. Larger than nearly all lines, and
 /// small beside the entries of a run.
 const CHUNK: u64 = 1 << 20;
+/// Lines of a journal, and bytes once it is unpacked: a hundred times those of the largest run.
+const MOST_LINES: usize = 200_000;
+const MOST_BYTES: u64 = 1 << 30;
+/// Warnings that are kept; a packed journal of some kilobytes can have millions of damaged lines.
+const MOST_WARNINGS: usize = 10;
 /// The longest line, many times that of the largest entry. A packed journal of a few kilobytes can have one
 /// that fills the memory.
 const LONGEST_LINE: u64 = 32 << 20;
@@ -43,7 +48,20 @@ pub enum Entry {
 pub struct Lines {
     pub trials: Vec<Trial>,
     pub duets: Vec<Duet>,
+    /// The first ones.
     pub warnings: Vec<String>,
+    /// Damaged lines beyond those.
+    further: usize,
+}
+
+impl Lines {
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(warning);
+        } else {
+            self.further += 1;
+        }
+    }
 }
 
 /// The lines of a journal in memory; `place` is its name in warnings.
@@ -54,9 +72,9 @@ pub fn parse_journal(place: &str, bytes: &[u8]) -> Lines {
 /// The lines of a journal; `place` is its name in warnings.
 ///
 /// # Errors
-/// It cannot be read, or it has a line without an end.
+/// It cannot be read, or it has more lines, a longer line or more bytes than any run.
 pub fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<Lines> {
-    let unread = Mutex::new(Unread { journal, chunks: 0, lines: 0 });
+    let unread = Mutex::new(Unread { journal, chunks: 0, lines: 0, bytes: 0 });
     let parsed = Mutex::new(Parsed::default());
     let work = || -> io::Result<()> {
         loop {
@@ -70,7 +88,11 @@ pub fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<Lines
         let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect(NO_PANIC))
     })?;
-    Ok(parsed.into_inner().expect(NO_PANIC).lines)
+    let mut lines = parsed.into_inner().expect(NO_PANIC).lines;
+    if lines.further > 0 {
+        lines.warnings.push(format!("{place}: and {} more lines that are left out", lines.further));
+    }
+    Ok(lines)
 }
 
 /// The lines of the first chunks, and those of chunks that were parsed before an earlier one. Entries are
@@ -88,7 +110,8 @@ impl Parsed {
         while let Some(lines) = self.early.remove(&self.chunks) {
             self.lines.trials.extend(lines.trials);
             self.lines.duets.extend(lines.duets);
-            self.lines.warnings.extend(lines.warnings);
+            lines.warnings.into_iter().for_each(|warning| self.lines.warn(warning));
+            self.lines.further += lines.further;
             self.chunks += 1;
         }
     }
@@ -103,6 +126,7 @@ struct Unread<J> {
     /// Those that were taken before.
     chunks: usize,
     lines: usize,
+    bytes: u64,
 }
 
 /// Whole lines.
@@ -121,8 +145,12 @@ impl<J: BufRead> Unread<J> {
         self.lines += text.iter().filter(|byte| **byte == b'\n').count();
         if text.len() as u64 >= CHUNK + LONGEST_LINE && !text.ends_with(b"\n") {
             let (line, most) = (self.lines + 1, LONGEST_LINE >> 20);
-            let reason = format!("line {line} has more than {most} MiB, and no entry is that long");
-            return Err(io::Error::new(ErrorKind::InvalidData, reason));
+            return Err(too_much(format!("line {line} has more than {most} MiB, and no entry is that long")));
+        }
+        self.bytes += text.len() as u64;
+        if self.lines > MOST_LINES || self.bytes > MOST_BYTES {
+            let most = MOST_BYTES >> 20;
+            return Err(too_much(format!("no run has more than {MOST_LINES} lines or {most} MiB")));
         }
         let chunk = Chunk { index: self.chunks, lines_before, text };
         self.chunks += 1;
@@ -134,19 +162,32 @@ fn parse_lines(place: &str, chunk: &Chunk) -> Lines {
     let mut lines = Lines::default();
     for (number, line) in (chunk.lines_before + 1..).zip(chunk.text.split(|byte| *byte == b'\n')) {
         let line = line.trim_ascii_end();
-        match serde_json::from_slice(line) {
+        match entry(line) {
             _ if line.is_empty() => {}
             Ok(Entry::Trial(trial)) => lines.trials.push(trial),
             Ok(Entry::Duet(duet)) => lines.duets.push(duet),
-            Err(error) => lines.warnings.push(warning(place, number, &error)),
+            Err(what) => lines.warn(format!(
+                "{place}:{number}: {what}; the line is left out, `linerate run --resume` measures it again"
+            )),
         }
     }
     lines
 }
 
-fn warning(place: &str, number: usize, error: &serde_json::Error) -> String {
-    let what = if error.is_eof() { "cut off".to_owned() } else { format!("not an entry: {error}") };
-    format!("{place}:{number}: {what}; the line is left out, `linerate run --resume` measures it again")
+fn entry(line: &[u8]) -> Result<Entry, String> {
+    let entry = serde_json::from_slice(line).map_err(|error| match error.is_eof() {
+        true => "cut off".to_owned(),
+        false => format!("not an entry: {error}"),
+    })?;
+    let checked = match &entry {
+        Entry::Trial(trial) => trial.check(),
+        Entry::Duet(duet) => duet.check(),
+    };
+    checked.map(|()| entry).map_err(|reason| format!("not an entry: {reason}"))
+}
+
+fn too_much(reason: String) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, reason)
 }
 
 #[derive(Deserialize)]
@@ -215,12 +256,33 @@ mod tests {
     }
 
     #[test]
+    fn damaged_lines_are_counted_and_the_first_of_them_are_named() {
+        let Lines { warnings, .. } = parse_journal("j", "x\n".repeat(100_000).as_bytes());
+        assert_eq!(warnings.len(), MOST_WARNINGS + 1);
+        assert!(warnings[9].starts_with("j:10: not an entry"), "{warnings:?}");
+        assert_eq!(warnings[10], "j: and 99990 more lines that are left out");
+    }
+
+    #[test]
+    fn a_journal_with_more_lines_than_any_run_is_an_error() {
+        let error = read_lines("j", BufReader::new(&*vec![b'\n'; MOST_LINES + 1])).unwrap_err();
+        assert!(error.to_string().starts_with("no run has more than 200000 lines"), "{error}");
+    }
+
+    #[test]
+    fn a_unit_with_a_number_that_no_run_has_is_left_out() {
+        let line = |unit: u32| DUET.replace(r#""unit":1"#, &format!(r#""unit":{unit}"#));
+        let Lines { duets, warnings, .. } = parse_journal("j", line(u32::MAX).as_bytes());
+        assert!(duets.is_empty() && warnings[0].contains("unit: 4294967295 is above 1000000"), "{warnings:?}");
+    }
+
+    #[test]
     fn lines_of_many_chunks_keep_their_order_and_their_numbers() {
         let line = |unit: usize| DUET.replace(r#""unit":1"#, &format!(r#""unit":{unit}"#)) + "\n";
         let count = 3 * CHUNK as usize / DUET.len();
         let mut journal: String = (0..count).map(line).collect();
         journal.push_str("{\n\n[1]");
-        let Lines { trials, duets, warnings } = parse_journal("j", journal.as_bytes());
+        let Lines { trials, duets, warnings, .. } = parse_journal("j", journal.as_bytes());
         assert!(trials.is_empty() && duets.iter().map(|duet| duet.unit as usize).eq(0..count));
         assert_eq!(warnings.len(), 2);
         assert!(warnings[0].starts_with(&format!("j:{}: cut off", count + 1)), "{warnings:?}");

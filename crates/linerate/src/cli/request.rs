@@ -1,5 +1,6 @@
 //! Requests and correct responses of `load`, and of `compare` and `gate` of commands.
 
+use crate::bounded;
 use crate::error::Error;
 use crate::measurement::{Expectation, PlannedRequest};
 use crate::toml_file;
@@ -8,7 +9,6 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Args;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Args)]
@@ -66,17 +66,17 @@ impl RequestArgs {
             return paths.iter().map(|path| self.request(path, folder)).collect();
         };
         let file = folder.join(file);
-        let text = fs::read_to_string(&file).map_err(|e| match file.file_name() {
+        let text = bounded::text(&file).map_err(|error| match file.file_name() {
             Some(name) if name.to_str().is_some_and(|name| name.parse::<u64>().is_ok()) => {
                 Error::Input(format!("--requests is a file; a number of requests is -n {}", name.display()))
             }
-            _ => Error::file(&file)(e),
+            _ => error,
         })?;
-        parse_requests(&file, &text, &|name| read_body(&folder.join(name)))
+        parse_requests(&file, &text, &|name| bounded::text(&folder.join(name)))
     }
 
     fn request(&self, path: &str, folder: &Path) -> Result<PlannedRequest, Error> {
-        self.planned(path, &|name| read_body(&folder.join(name)))
+        self.planned(path, &|name| bounded::text(&folder.join(name)))
     }
 
     fn planned(&self, path: &str, read: &ReadBody<'_>) -> Result<PlannedRequest, Error> {
@@ -100,10 +100,6 @@ impl RequestArgs {
 
 /// Reads the file of a body.
 type ReadBody<'a> = dyn Fn(&str) -> Result<String, Error> + 'a;
-
-fn read_body(file: &Path) -> Result<String, Error> {
-    fs::read_to_string(file).map_err(Error::file(file))
-}
 
 /// The requests of the text of `file`.
 fn parse_requests(file: &Path, text: &str, read: &ReadBody<'_>) -> Result<Vec<PlannedRequest>, Error> {
@@ -148,6 +144,7 @@ fn credentials(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn every_seed_of_requests_and_changes_of_it_are_accepted_or_refused() {

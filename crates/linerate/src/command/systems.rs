@@ -5,7 +5,7 @@ use crate::cli::SystemsArgs;
 use crate::error::Error;
 use crate::home;
 use crate::programs::Machine;
-use crate::progress::note;
+use crate::output::note;
 use crate::report::{Style, plain_table};
 use crate::system::build::Permission;
 use crate::system::build::prune::{Pruned, prune};

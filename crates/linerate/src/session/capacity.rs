@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::measurement::{Metric, Outcome, PlannedCell, PlannedRate, PlannedSuite};
 use crate::parameters::Parameters;
 use crate::plan::Step;
-use crate::progress::note;
+use crate::output::note;
 use crate::stats::metric::Value;
 use crate::trial::{self, Context};
 

@@ -6,7 +6,7 @@ use crate::measurement::Outcome;
 use crate::placement;
 use crate::programs::elsewhere;
 use crate::programs::{self, Machine};
-use crate::progress::note;
+use crate::output::note;
 use crate::subject;
 use crate::system::build::Permission;
 use crate::system::install;
