@@ -155,7 +155,7 @@ impl<'a> Made<'a> {
             ComparisonKind::Gate => ENOUGH_UNITS_OF_A_GATE,
         };
         let pairs = self.run.suites.iter().flat_map(|suite| &suite.pairs);
-        let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count();
+        let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count().max(1);
         let name = &self.run.suites[suite].name;
         let warm = self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name);
         let share = budget.as_secs_f64() / pairs as f64 / enough;

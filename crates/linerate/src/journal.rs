@@ -5,6 +5,8 @@ mod read;
 
 pub use place::{RUNS, check, make, newest};
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use read::parse_run;
 pub use read::read;
 
 use crate::bounded;

@@ -46,9 +46,11 @@ pub fn rate(rate: PlannedRate) -> Result<PlannedRate, String> {
     match rate {
         PlannedRate::Share(share) if share > 0.0 && share < 1.0 => Ok(rate),
         PlannedRate::PerSecond(1..=HIGHEST_RATE) => Ok(rate),
-        _ => Err("expected operations per second such as 5000, or a share of the baseline's capacity such as \
+        _ => {
+            Err("expected operations per second such as 5000, or a share of the baseline's capacity such as \
                   50%"
-        .into()),
+            .into())
+        }
     }
 }
 
@@ -106,11 +108,16 @@ impl Duet {
 
 fn check_comparison(comparison: &PlannedComparison) -> Result<(), String> {
     at("margin", margin(comparison.margin))?;
-    at("latency_margin", match comparison.latency_margin {
-        LatencyMargin::Share(share) => margin(share),
-        LatencyMargin::Microseconds(us) => microseconds(us),
-    })?;
-    let Some(load) = &comparison.load else { return comparison.rate.map_or(Ok(()), |all| at("rate", rate(all))) };
+    at(
+        "latency_margin",
+        match comparison.latency_margin {
+            LatencyMargin::Share(share) => margin(share),
+            LatencyMargin::Microseconds(us) => microseconds(us),
+        },
+    )?;
+    let Some(load) = &comparison.load else {
+        return comparison.rate.map_or(Ok(()), |all| at("rate", rate(all)));
+    };
     for (place, all) in [("rate", comparison.rate), ("load.rate", load.rate)] {
         all.map_or(Ok(()), |all| at(place, rate(all)))?;
     }
@@ -170,7 +177,8 @@ mod tests {
         assert_eq!(refused(&of(|suite| suite.rounds = u32::MAX)), "proxy: rounds: 4294967295 is above 10000");
         assert!(refused(&of(|suite| suite.solos = Some(u32::MAX))).starts_with("proxy: solos"));
         let cell = |suite: &mut PlannedSuite| {
-            suite.cells = vec![PlannedCell { id: "a".into(), capacity: Some(1e308), ..PlannedCell::default() }];
+            suite.cells =
+                vec![PlannedCell { id: "a".into(), capacity: Some(1e308), ..PlannedCell::default() }];
         };
         assert!(refused(&of(cell)).starts_with("proxy: a: no server has a rate"));
         let long = Run { budget: Some(Nanos(u64::MAX)), ..Run::default() };

@@ -273,7 +273,10 @@ mod tests {
     fn a_unit_with_a_number_that_no_run_has_is_left_out() {
         let line = |unit: u32| DUET.replace(r#""unit":1"#, &format!(r#""unit":{unit}"#));
         let Lines { duets, warnings, .. } = parse_journal("j", line(u32::MAX).as_bytes());
-        assert!(duets.is_empty() && warnings[0].contains("unit: 4294967295 is above 1000000"), "{warnings:?}");
+        assert!(
+            duets.is_empty() && warnings[0].contains("unit: 4294967295 is above 1000000"),
+            "{warnings:?}"
+        );
     }
 
     #[test]

@@ -93,7 +93,9 @@ impl Member {
 /// that forks, are counted once in their sum. Kernels without it have `Rss`.
 fn in_memory(rollup: &str) -> Option<Bytes> {
     let kib_of = |name: &str| {
-        rollup.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        rollup
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
     };
     Some(Bytes(kib_of("Pss:").or_else(|| kib_of("Rss:"))? * 1024))
 }

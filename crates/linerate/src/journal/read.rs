@@ -41,7 +41,9 @@ fn open_journal(folder: &Path) -> Result<(PathBuf, Box<dyn BufRead + Send>), Err
     }
 }
 
-fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
+/// # Errors
+/// Another format, or a value that no run has.
+pub(crate) fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
     let place = path.display();
     let run: Run = serde_json::from_str(text).map_err(|e| {
         Error::Input(format!(

@@ -6,6 +6,8 @@
 
 mod arms;
 mod capacity;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod learn;
 mod measure;
 mod prepare;
@@ -14,6 +16,8 @@ mod request;
 mod stored;
 mod written;
 
+#[cfg(any(test, fuzzing))]
+pub use fuzz::fuzz_stored;
 pub use measure::{seconds_in_all, seconds_or_guess};
 pub use request::{HostRequest, Request, fresh_seed};
 pub use stored::again;

@@ -61,12 +61,7 @@ pub(crate) fn clean_up((subjects, load): (&[Subject], &PlannedLoad)) -> Result<(
 }
 
 /// Runs a command to its end; what it has left in its group goes on.
-fn run(
-    option: &str,
-    command: &str,
-    folder: &Path,
-    interrupted: &AtomicBool,
-) -> Result<ChildGroup, Error> {
+fn run(option: &str, command: &str, folder: &Path, interrupted: &AtomicBool) -> Result<ChildGroup, Error> {
     let failed = |e: io::Error| Error::file(Path::new("sh"))(e);
     if interrupted.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);

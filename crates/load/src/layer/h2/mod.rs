@@ -104,8 +104,8 @@ impl<C: Wires> Layer for H2<C> {
         let scheme = if C::Wire::SHAKES { "https" } else { "http" };
         let path = spec.path.as_deref().unwrap_or("/");
         let streams = spec.number("streams", 1..=MOST_STREAMS)?.unwrap_or(1) as u16;
-        let calls = rpc::are_calls(spec)?;
-        let request = match calls {
+        let calls = Calls::of_client(spec)?;
+        let request = match calls.is_some() {
             true => EncodedRequest::grpc(scheme, path, &host, &request, rpc::messages(spec)?)?,
             false => EncodedRequest::new(scheme, path, &host, &request)?,
         };
@@ -119,7 +119,7 @@ impl<C: Wires> Layer for H2<C> {
             reader: Reader {
                 verifier: Verifier::new(spec.expect)?,
                 statuses: Box::new([0; STATUSES]),
-                calls: calls.then(Calls::default),
+                calls,
                 ended: Vec::with_capacity(streams.into()),
                 most: 0,
                 goaways: CodeCounts::default(),
@@ -340,8 +340,15 @@ impl Answers for LaneAnswers<'_> {
     }
 
     #[inline]
+    fn rpc_content(&mut self, lane: usize) {
+        self.lanes[lane].messages.are_typed();
+    }
+
+    #[inline]
     fn rpc_status(&mut self, lane: usize, status: u32) {
-        self.lanes[lane].rpc_status = Some(status);
+        if self.lanes[lane].rpc_status.replace(status).is_some() {
+            self.lanes[lane].messages.have_two_statuses();
+        }
     }
 
     #[inline]

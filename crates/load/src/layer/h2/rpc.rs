@@ -17,9 +17,20 @@ pub(super) struct Calls {
     by_status: [u64; STATUSES],
     /// The messages of those that succeeded.
     pub(super) messages: u64,
+    /// Each call has one message of the server.
+    is_unary: bool,
 }
 
 impl Calls {
+    /// The calls of a client (`options.grpc`); `None`: operations are requests.
+    ///
+    /// # Errors
+    /// The option is another one.
+    pub(super) fn of_client(spec: &Spec) -> Result<Option<Self>, Refusal> {
+        let is_unary = spec.options.get("grpc").is_some_and(|kind| kind == UNARY);
+        Ok(are_calls(spec)?.then(|| Self { is_unary, ..Self::default() }))
+    }
+
     #[inline]
     pub(super) fn count(&mut self, status: Option<u32>) {
         if let Some(status) = status {
@@ -27,15 +38,19 @@ impl Calls {
         }
     }
 
-    /// The answer of a call is complete. One with another status than OK has failed, and one without a status
-    /// is not over.
+    /// The answer of a call is complete. One with another status than OK has failed, one without a status is
+    /// not over, and one without a message has answered nothing.
     ///
     /// # Errors
     /// The kind of failure.
     #[inline]
     pub(super) fn complete(&mut self, status: Option<u32>, messages: &Messages) -> Result<(), ErrorKind> {
         match status {
-            Some(DONE) => self.messages += u64::from(messages.complete()?),
+            Some(DONE) => match messages.complete()? {
+                0 => return Err(ErrorKind::Malformed),
+                2.. if self.is_unary => return Err(ErrorKind::Malformed),
+                count => self.messages += u64::from(count),
+            },
             Some(_) => return Err(ErrorKind::WrongStatus),
             None => return Err(ErrorKind::Malformed),
         }
@@ -60,6 +75,10 @@ pub(super) struct Messages {
     /// Messages that are complete.
     count: u32,
     is_compressed: bool,
+    /// The content says that it consists of messages.
+    is_typed: bool,
+    /// A second status has arrived.
+    has_two_statuses: bool,
 }
 
 impl Messages {
@@ -84,13 +103,27 @@ impl Messages {
         }
     }
 
+    /// The content type is that of messages.
+    #[inline]
+    pub(super) fn are_typed(&mut self) {
+        self.is_typed = true;
+    }
+
+    /// A call has one status.
+    #[cold]
+    pub(super) fn have_two_statuses(&mut self) {
+        self.has_two_statuses = true;
+    }
+
     /// How many there were.
     ///
     /// # Errors
-    /// The last one has no end, or one is compressed, which no call allows.
+    /// The last one has no end, one is compressed, which no call allows, the content is no messages, or their
+    /// call has two statuses.
     #[inline]
     pub(super) fn complete(&self) -> Result<u32, ErrorKind> {
-        if self.have > 0 || self.is_compressed { Err(ErrorKind::Malformed) } else { Ok(self.count) }
+        let is_wrong = self.have > 0 || self.is_compressed || !self.is_typed || self.has_two_statuses;
+        if is_wrong { Err(ErrorKind::Malformed) } else { Ok(self.count) }
     }
 }
 
@@ -102,6 +135,9 @@ pub(super) fn messages(spec: &Spec) -> Result<usize, Refusal> {
     Ok(spec.number("messages", 1..=MOST_MESSAGES)?.unwrap_or(1) as usize)
 }
 
+/// The value of `options.grpc` for calls with one message of the server.
+const UNARY: &str = "unary";
+
 /// Whether operations are calls (`options.grpc`).
 ///
 /// # Errors
@@ -109,8 +145,10 @@ pub(super) fn messages(spec: &Spec) -> Result<usize, Refusal> {
 pub(super) fn are_calls(spec: &Spec) -> Result<bool, Refusal> {
     match spec.options.get("grpc").map(String::as_str) {
         None => Ok(false),
-        Some("yes") => Ok(true),
-        Some(other) => Err(Refusal::BadSpec(format!("\"options.grpc\" is \"yes\" or absent: {other:?}"))),
+        Some("yes" | UNARY) => Ok(true),
+        Some(other) => {
+            Err(Refusal::BadSpec(format!("\"options.grpc\" is \"yes\", \"unary\" or absent: {other:?}")))
+        }
     }
 }
 
@@ -122,7 +160,7 @@ mod tests {
     fn messages_are_counted_in_pieces_of_any_length() {
         let answer = [&[0, 0, 0, 0, 3][..], b"one", &[0; 5], &[0, 0, 0, 1, 0], &[7; 256]].concat();
         for length in 1..answer.len() {
-            let mut messages = Messages::default();
+            let mut messages = Messages { is_typed: true, ..Messages::default() };
             answer.chunks(length).for_each(|piece| messages.take(piece));
             assert_eq!(messages.complete(), Ok(3), "pieces of {length}");
         }
@@ -130,11 +168,26 @@ mod tests {
 
     #[test]
     fn a_message_that_is_cut_or_compressed_is_malformed() {
+        let typed = Messages { is_typed: true, ..Messages::default() };
         for answer in [&[0][..], &[0, 0, 0, 0, 2, 9], &[1, 0, 0, 0, 0]] {
-            let mut messages = Messages::default();
+            let mut messages = typed;
             messages.take(answer);
             assert_eq!(messages.complete(), Err(ErrorKind::Malformed), "{answer:?}");
         }
-        assert_eq!(Messages::default().complete(), Ok(0));
+        assert_eq!((typed.complete(), Messages::default().complete()), (Ok(0), Err(ErrorKind::Malformed)));
+    }
+
+    #[test]
+    fn a_call_that_succeeds_has_a_message_and_a_unary_one_has_one() {
+        let of = |grpc: &str, count: usize| {
+            let mut spec = Spec::new(linerate_contract::Role::Client, "h2c", "rr");
+            spec.set_option("grpc", grpc);
+            let mut calls = Calls::of_client(&spec).unwrap().unwrap();
+            let mut messages = Messages { is_typed: true, ..Messages::default() };
+            messages.take(&[0; PREFIX].repeat(count));
+            calls.complete(Some(DONE), &messages)
+        };
+        assert_eq!([of("yes", 1), of("yes", 2), of("unary", 1)], [Ok(()); 3]);
+        assert_eq!([of("yes", 0), of("unary", 0), of("unary", 2)], [Err(ErrorKind::Malformed); 3]);
     }
 }

@@ -29,7 +29,10 @@ impl<A: Answers> ClientSide<'_, A> {
     }
 
     #[inline]
-    fn rpc_status(&mut self, lane: usize, fields: &AnswerFields) {
+    fn rpc(&mut self, lane: usize, fields: &AnswerFields) {
+        if fields.is_rpc {
+            self.answers.rpc_content(lane);
+        }
         if let Some(status) = fields.rpc_status {
             self.answers.rpc_status(lane, status);
         }
@@ -60,7 +63,7 @@ impl<A: Answers> Side for ClientSide<'_, A> {
             // Interim answers, and trailers.
             (None, Some(100..200)) if !end => {}
             (Some(_), None) if end => {
-                self.rpc_status(lane, fields);
+                self.rpc(lane, fields);
                 self.complete(link, lane);
             }
             (None, Some(status @ 200..)) => {
@@ -69,9 +72,11 @@ impl<A: Answers> Side for ClientSide<'_, A> {
                 let framing = length.map_or(BodyFraming::UntilClose, BodyFraming::Length);
                 if !self.answers.head(lane, &Head { status, framing, reusable: true }) {
                     self.streams.reset(link, lane, Code::CANCEL);
-                } else if end {
-                    self.rpc_status(lane, fields);
-                    self.complete(link, lane);
+                } else {
+                    self.rpc(lane, fields);
+                    if end {
+                        self.complete(link, lane);
+                    }
                 }
             }
             _ => self.malformed(link, lane),
