@@ -1,4 +1,5 @@
-//! Files that others may have written, read within limits: a device has no end, and a pipe may have no writer.
+//! Files that others may have written, read within limits: a device has no end, and a pipe may have no
+//! writer.
 
 use crate::error::Error;
 use std::fs::{File, OpenOptions};

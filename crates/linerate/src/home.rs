@@ -58,7 +58,8 @@ pub fn project() -> Result<Option<PathBuf>, Error> {
         return Ok(Some(folder.to_owned()));
     }
     Err(Error::Input(format!(
-        "{}: it belongs to user {owner}, and its commands would be executed: run linerate in {} if you trust it",
+        "{}: it belongs to user {owner}, and its commands would be executed: run linerate in {} if you \
+         trust it",
         file.display(),
         folder.display()
     )))

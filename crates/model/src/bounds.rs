@@ -1,5 +1,5 @@
-//! What the numbers of a run may be: the bounds of the flags that give them. A stored run has the same bounds,
-//! since its folder may come from someone else.
+//! What the numbers of a run may be: the bounds of the flags that give them. A stored run has the same
+//! bounds, since its folder may come from someone else.
 
 use crate::{Duet, LatencyMargin, PlannedComparison, PlannedRate, PlannedSuite, Run, Trial};
 use linerate_contract::Nanos;

@@ -39,8 +39,8 @@ const SETUP_DEADLINE: Duration = Duration::from_secs(10);
 const STOP_GRACE: Duration = Duration::from_millis(50);
 /// On these links connections are closed by then; descriptors that a server keeps for longer count as usage.
 const CLOSE_GRACE: Duration = Duration::from_millis(100);
-/// Poll intervals of the socket table until a server listens: a part of the time that it has taken so far. One
-/// poll costs the agent up to a millisecond, which a server on the same CPU would lack.
+/// Poll intervals of the socket table until a server listens: a part of the time that it has taken so far.
+/// One poll costs the agent up to a millisecond, which a server on the same CPU would lack.
 const READY_POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 const READY_POLLS: u32 = 20;
 

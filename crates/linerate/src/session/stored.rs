@@ -163,8 +163,8 @@ fn origins(run: &Run) -> Vec<String> {
     cells.map(|(suite, cell)| globset::escape(&format!("{}:{}", suite.name, plan::origin(cell)))).collect()
 }
 
-/// Opens the journal, after checking that the suites still have the stored cells, and the machines of the roles
-/// their addresses and CPUs.
+/// Opens the journal, after checking that the suites still have the stored cells, and the machines of the
+/// roles their addresses and CPUs.
 ///
 /// # Errors
 /// A cell or a machine has changed, or the journal cannot be opened.

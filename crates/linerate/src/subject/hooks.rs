@@ -1,7 +1,7 @@
 //! Commands of a shell outside of the lab: `--setup` before anything is measured, `--cleanup` at the end.
 //!
-//! One signal ends a command, and a linerate that ends in any way, even killed, takes with it what the command
-//! has left in its process group. Of the output the end is kept, however much there is.
+//! One signal ends a command, and a linerate that ends in any way, even killed, takes with it what the
+//! command has left in its process group. Of the output the end is kept, however much there is.
 
 use crate::error::Error;
 use crate::interrupt;

@@ -19,8 +19,8 @@ pub struct SiteRun {
 }
 
 impl SiteRun {
-    /// The name of its page, which is its address as well: a folder's name may have characters that an address
-    /// gives a meaning.
+    /// The name of its page, which is its address as well: a folder's name may have characters that an
+    /// address gives a meaning.
     fn file(&self) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let plain = |c: char| if is_plain(c) { c.to_string() } else { format!("_{:x}_", u32::from(c)) };
