@@ -44,6 +44,9 @@ mod authority;
 mod bounded;
 pub mod cli;
 pub mod command;
+#[cfg(test)]
+#[path = "../../../fuzz/each_seed.rs"]
+mod each_seed;
 pub mod engine;
 pub mod error;
 mod fleet;

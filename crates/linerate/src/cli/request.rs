@@ -128,10 +128,6 @@ pub fn fuzz_requests(input: &[u8]) {
     }
 }
 
-#[cfg(test)]
-#[path = "../../../../fuzz/each_seed.rs"]
-mod each_seed;
-
 /// The value of a header for `NAME:PASSWORD` (RFC 7617).
 pub fn basic(credentials: &str) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
@@ -148,7 +144,7 @@ mod tests {
 
     #[test]
     fn every_seed_of_requests_and_changes_of_it_are_accepted_or_refused() {
-        super::each_seed::each_seed("requests", fuzz_requests);
+        crate::each_seed::each_seed("requests", fuzz_requests);
     }
 
     fn none() -> RequestArgs {

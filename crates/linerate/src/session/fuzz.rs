@@ -114,10 +114,6 @@ fn hostile(number: u8) -> Value {
 }
 
 #[cfg(test)]
-#[path = "../../../../fuzz/each_seed.rs"]
-mod each_seed;
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use rand::{RngExt, SeedableRng};
@@ -126,7 +122,7 @@ mod tests {
 
     #[test]
     fn every_seed_and_changes_of_it_are_reported_or_refused() {
-        each_seed::each_seed("stored", fuzz_stored);
+        crate::each_seed::each_seed("stored", fuzz_stored);
     }
 
     /// One value at a time, anywhere in the files.

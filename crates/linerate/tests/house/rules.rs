@@ -28,6 +28,7 @@ const PARTS: &[(&str, &[&str], &[&str])] = &[
             "address",
             "arm",
             "bounded",
+            "each_seed",
             "error",
             "home",
             "interrupt",
