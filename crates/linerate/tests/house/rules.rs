@@ -28,7 +28,6 @@ const PARTS: &[(&str, &[&str], &[&str])] = &[
             "address",
             "arm",
             "bounded",
-            "each_seed",
             "error",
             "home",
             "interrupt",
