@@ -93,7 +93,7 @@ fn a_server_of_tls_that_does_not_agree_to_http2_is_a_failure_of_tls() {
     let spec = Spec { tls: Some(client_tls), connections: 1, ..h2_client("h2", address, 10, 3, 1) };
     let done = Engine::start(&spec).done();
     assert_eq!(done.errors.0.get(&ErrorKind::TlsFailed), Some(&3), "{:?}", done.errors);
-    assert!(format!("{:?}", done.causes).contains("does not agree to HTTP/2"), "{:?}", done.causes);
+    assert!(format!("{:?}", done.tls_failure).contains("does not agree to HTTP/2"), "{:?}", done.tls_failure);
 }
 
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
