@@ -41,7 +41,7 @@ pub struct Journal {
     /// Lines that cannot be read, each with file and line; their units can be made again.
     pub warnings: Vec<String>,
     /// Lines that cannot be read beyond the first ones, which are in the warnings.
-    further: usize,
+    pub further: usize,
 }
 
 /// A unit as a line of the journal, with its end.
