@@ -68,7 +68,7 @@ pub struct Meter {
     errors: Errors,
     latency: Recorder,
     connect: Recorder,
-    /// Of answers that did not arrive at once.
+    /// Times of answers that did not arrive at once.
     split: Option<Box<Split>>,
     /// Where events are timed.
     events: Option<Box<EventCounters>>,

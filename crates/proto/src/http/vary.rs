@@ -29,7 +29,7 @@ pub struct Varying {
 #[derive(Debug, Clone, Copy)]
 struct Numbers {
     sequence: u64,
-    /// Of a generator of random numbers.
+    /// The state of a generator of random numbers.
     state: u64,
 }
 
