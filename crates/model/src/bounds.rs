@@ -1,7 +1,7 @@
 //! What the numbers of a run may be: the bounds of the flags that give them. A stored run has the same
 //! bounds, since its folder may come from someone else.
 
-use crate::{Duet, LatencyMargin, PlannedComparison, PlannedRate, PlannedSuite, Run, Trial};
+use crate::{Found, LatencyMargin, PlannedComparison, PlannedRate, PlannedSuite, Run, Unit};
 use linerate_contract::Nanos;
 
 /// Measured rounds of a suite.
@@ -86,20 +86,13 @@ impl Run {
     }
 }
 
-impl Trial {
-    /// # Errors
-    /// The number of a round that no run has.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        at("round", up_to(self.round, MOST_UNITS))
-    }
-}
-
-impl Duet {
+impl Unit {
     /// # Errors
     /// The number of a unit that no run has, or a share that is none.
     pub(crate) fn check(&self) -> Result<(), String> {
-        at("unit", up_to(self.unit, MOST_UNITS))?;
-        match self.probe.filter(|probe| probe.side > 1 || !(0.0..=1.0).contains(&probe.share)) {
+        at("unit", up_to(self.number, MOST_UNITS))?;
+        let Found::Together(together) = &self.found else { return Ok(()) };
+        match together.probe.filter(|probe| probe.side > 1 || !(0.0..=1.0).contains(&probe.share)) {
             Some(probe) => Err(format!("probe: side {} and share {}", probe.side, probe.share)),
             None => Ok(()),
         }

@@ -215,12 +215,12 @@ pub(super) fn measure(
         Event::Suite(_) => {}
     });
     // What was measured before a disk was full has its answer, too.
-    let has_units = !session.trials().is_empty() || !session.duets().is_empty();
+    let has_units = !session.made().units.is_empty();
     let is_answered = end.is_ok() || has_units && matches!(end, Err(Error::File { .. }));
     let cleaned = session.clean_up();
     let end = end.and_then(|end| cleaned.map(|()| end));
     let folder = session.folder();
-    let mut report = report::build(session.run(), session.trials(), session.duets());
+    let mut report = report::build(session.run(), session.made());
     if let (Ok(End::Complete), Some(file), Some(comparison)) = (&end, history, &report.comparison) {
         let kept = || folder.map_or(Ok(()), |folder| history::keep(file, folder, comparison));
         warn(history::append(file, &report, comparison).and_then(|()| kept()));

@@ -168,7 +168,7 @@ fn publish(report: &Report, folder: Option<&Path>, flags: &RunFlags) {
     if let Some(folder) = folder {
         warn(journal::write_report(folder, files(report)));
     }
-    let files = [("json", &flags.json), ("md", &flags.export_markdown)];
+    let files = [("json", &flags.json), ("md", &flags.export_markdown), ("svg", &flags.export_svg)];
     for (name, file) in files.into_iter().filter_map(|(name, file)| Some((name, file.as_ref()?))) {
         let format = format(name).expect("it is one of the formats");
         let text = format.render(report, Style::default());
@@ -185,6 +185,6 @@ fn report_note(folder: &Path) -> String {
 /// A stored run; its warnings are printed.
 fn stored(folder: &Path) -> Result<Stored, Error> {
     let stored = journal::read(folder)?;
-    stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
+    stored.journal.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     Ok(stored)
 }

@@ -2,7 +2,7 @@
 
 use crate::journal;
 use crate::measurement::Stored;
-use crate::measurement::journal::{Lines, read_lines};
+use crate::measurement::journal::read_journal;
 use crate::plan;
 use crate::report::{self, Style};
 use crate::stopping::Made;
@@ -36,8 +36,8 @@ fn go(input: &[u8]) {
     else {
         return;
     };
-    let Ok(Lines { trials, duets, warnings, .. }) = read_lines("journal.jsonl", lines) else { return };
-    let stored = Stored { run, trials, duets, warnings };
+    let Ok(made) = read_journal(&run, "journal.jsonl", lines) else { return };
+    let stored = Stored { run, journal: made };
     let report = report::from_stored(&stored);
     let most = MOST_OF_STORED * input.len() + MOST_OF_NOTHING;
     for format in report::FORMATS {
@@ -47,8 +47,8 @@ fn go(input: &[u8]) {
     if let Some(comparison) = &report.comparison {
         let _ = report::comparison::comment(&report, comparison);
     }
-    let Stored { run, trials, duets, .. } = &stored;
-    let made = Made { run, trials, duets };
+    let Stored { run, journal: made } = &stored;
+    let made = Made { run, units: &made.units };
     for suite in 0..run.suites.len() {
         let _ = (plan::order_of(run, suite).len(), made.needs(suite).len(), made.prospect(suite, 1));
     }

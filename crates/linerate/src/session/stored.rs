@@ -5,8 +5,9 @@ use crate::arm::Arm;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::lab::program::quoted;
+use crate::measurement::journal::Journal as Units;
 use crate::measurement::{
-    Duet, PlannedArm, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Run, Stored, Subject, Trial,
+    PlannedArm, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Run, Stored, Subject,
 };
 use crate::plan::{self, Choice};
 use crate::suite;
@@ -173,9 +174,9 @@ pub(super) fn open(
     stored: Stored,
     now: Vec<PlannedSuite>,
     hosts: Vec<PlannedHost>,
-) -> Result<(Run, Vec<Trial>, Vec<Duet>, Journal), Error> {
-    let Stored { run, trials, duets, warnings } = stored;
-    warnings.iter().for_each(|warning| crate::output::note(&format!("warning: {warning}")));
+) -> Result<(Run, Units, Journal), Error> {
+    let Stored { run, journal: made } = stored;
+    made.warnings.iter().for_each(|warning| crate::output::note(&format!("warning: {warning}")));
     let moved = run.hosts.iter().zip(&hosts).find(|(then, now)| place_of(then) != place_of(now));
     if let Some((then, now)) = moved {
         return Err(Error::Input(format!(
@@ -191,7 +192,7 @@ pub(super) fn open(
         check_same(folder, &without_systems(suite), now.map(without_systems).as_ref())?;
     }
     let journal = Journal::open(folder, &run)?;
-    Ok((run, trials, duets, journal))
+    Ok((run, made, journal))
 }
 
 /// Where a machine is reached, and which of its CPUs are used.

@@ -82,8 +82,10 @@ pub(super) struct Messages {
 }
 
 impl Messages {
+    /// Returns how many are complete with these bytes.
     #[inline]
-    pub(super) fn take(&mut self, mut bytes: &[u8]) {
+    pub(super) fn take(&mut self, mut bytes: &[u8]) -> u32 {
+        let before = self.count;
         while !bytes.is_empty() {
             let have = usize::from(self.have);
             if have < PREFIX {
@@ -101,6 +103,7 @@ impl Messages {
                 (self.have, self.count) = (0, self.count.saturating_add(1));
             }
         }
+        self.count - before
     }
 
     /// The content type is that of messages.
@@ -161,7 +164,8 @@ mod tests {
         let answer = [&[0, 0, 0, 0, 3][..], b"one", &[0; 5], &[0, 0, 0, 1, 0], &[7; 256]].concat();
         for length in 1..answer.len() {
             let mut messages = Messages { is_typed: true, ..Messages::default() };
-            answer.chunks(length).for_each(|piece| messages.take(piece));
+            let ended: u32 = answer.chunks(length).map(|piece| messages.take(piece)).sum();
+            assert_eq!(ended, 3);
             assert_eq!(messages.complete(), Ok(3), "pieces of {length}");
         }
     }

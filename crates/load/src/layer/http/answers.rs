@@ -4,7 +4,8 @@ use super::{Exchange, Reader, STATUSES};
 use crate::layer::wire::Sink;
 use crate::layer::{Answer, Reply, Wrong};
 use linerate_contract::ErrorKind;
-use linerate_proto::http::response::{Malformed, Parser, ParserState};
+use linerate_proto::events::{EventKind, Events};
+use linerate_proto::http::response::{Malformed, ParserState};
 
 /// The answers that one look at the socket gave.
 pub(super) struct Answers<'a, const SEVERAL: bool> {
@@ -47,10 +48,14 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
     /// The answer that is complete with these bytes, and how many bytes are behind it.
     #[inline]
     fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Reply>, usize), ErrorKind> {
-        let Exchange { kind, parser, check, .. } = &mut *self.exchange;
-        let Reader { mix, last, .. } = &mut *self.reader;
-        let verifier = &mix.kind(*kind).verifier;
-        let fed = parser.feed(bytes, last, |at, bytes| verifier.body(check, at, bytes));
+        let fed = if let Some(timed) = self.reader.events {
+            self.feed_timed(timed, bytes)
+        } else {
+            let Exchange { kind, parser, check, .. } = &mut *self.exchange;
+            let Reader { mix, last, .. } = &mut *self.reader;
+            let verifier = &mix.kind(*kind).verifier;
+            parser.feed(bytes, last, |at, bytes| verifier.body(check, at, bytes))
+        };
         let state = fed.map_err(|malformed| self.note_malformed(malformed, bytes))?;
         let ParserState::Complete { rest } = state else {
             // A wrong answer is read to its end, for the next one, unless it lasts until the peer closes.
@@ -63,6 +68,18 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
             return Err(self.note_malformed(Malformed::Excess, &bytes[bytes.len() - rest..]));
         }
         Ok((Some(reply), rest))
+    }
+
+    /// Takes bytes whose events are counted.
+    #[cold]
+    fn feed_timed(&mut self, timed: EventKind, bytes: &[u8]) -> Result<ParserState, Malformed> {
+        let Exchange { kind, parser, check, events, .. } = &mut *self.exchange;
+        let Reader { mix, last, arrived, .. } = &mut *self.reader;
+        let verifier = &mix.kind(*kind).verifier;
+        parser.feed(bytes, last, |at, bytes| {
+            verifier.body(check, at, bytes);
+            *arrived += events.feed(timed, bytes);
+        })
     }
 
     /// What is wrong with the head of an answer that will not be complete.
@@ -102,9 +119,12 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         if let Some(odd) = exchange.parser.odd() {
             reader.odd[odd as usize] += 1;
         }
-        exchange.kind = None;
+        if SEVERAL {
+            reader.answered = exchange.kind.take().unwrap_or(0);
+        }
+        exchange.events = Events::default();
         let kind = reader.mix.kind(None);
-        exchange.parser = Parser::new(kind.bodiless);
+        exchange.parser.reset(kind.bodiless);
         exchange.due = exchange.due.saturating_sub(1);
         if exchange.due > 0 {
             exchange.check = kind.verifier.begin();
