@@ -139,7 +139,7 @@ impl<'a> Made<'a> {
             ComparisonKind::Gate => ENOUGH_UNITS_OF_A_GATE,
         };
         let pairs = self.run.suites.iter().flat_map(|suite| &suite.pairs);
-        let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count();
+        let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count().max(1);
         let warm = self.together().filter(|unit| unit.warmup && unit.suite == suite);
         let share = budget.as_secs_f64() / pairs as f64 / enough;
         let usual = worthwhile(mean(warm.map(Unit::preparation)), share);

@@ -13,7 +13,6 @@ use std::io::{self, Read, Write};
 /// machine, and the spec of a server with TLS has its private key.
 ///
 /// `own_options` are the option names that only this program supports.
-#[allow(clippy::print_stderr, reason = "the contract sends logs to stderr")]
 pub fn run(
     name: &str,
     own_options: &[&str],
@@ -30,13 +29,20 @@ pub fn run(
     match outcome {
         Ok(event) => event.iter().for_each(emit),
         Err(refusal) => {
-            eprintln!("{name}: {refusal}");
+            complain(&format!("{name}: {refusal}"));
             std::process::exit(refusal.exit_status());
         }
     }
 }
 
+/// Writes a line to the log of a program, which is standard error. A log that cannot be written is no end.
+#[allow(clippy::disallowed_methods, reason = "the contract sends logs to stderr")]
+fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints one event and flushes it. Does nothing if the reader has closed the pipe.
+#[allow(clippy::disallowed_methods, reason = "the contract sends events to stdout")]
 pub fn emit(event: &Event) {
     write(event, io::stdout().lock());
 }

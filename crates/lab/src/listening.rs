@@ -39,6 +39,7 @@ pub enum Answer {
 ///
 /// # Errors
 /// Standard input or output fails.
+#[allow(clippy::disallowed_methods, reason = "standard output is the channel to the near end")]
 pub fn serve() -> io::Result<()> {
     alarm::set(SILENCE);
     for line in io::stdin().lock().lines() {

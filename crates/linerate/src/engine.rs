@@ -10,6 +10,7 @@ use linerate_contract::{Done, Event, Spec};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -44,6 +45,8 @@ impl Engine {
         let mut child = Command::new(&file)
             .arg("-")
             .env("LINERATE_TIED", "1")
+            // Signals of a terminal are linerate's.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

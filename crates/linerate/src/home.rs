@@ -1,6 +1,8 @@
 //! Finds the folder of suites and systems.
 
 use crate::error::Error;
+use nix::unistd::geteuid;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The folder with `suites/` and `systems/`: `LINERATE_HOME`, or the nearest one at or above the current
@@ -40,17 +42,42 @@ pub fn find() -> Result<PathBuf, Error> {
 /// The file of a repository whose server linerate compares.
 pub const PROJECT: &str = "linerate.toml";
 
-/// The nearest folder with such a file, at or above the current one.
-pub fn project() -> Option<PathBuf> {
-    let current = std::env::current_dir().ok()?;
-    current.ancestors().find(|folder| folder.join(PROJECT).is_file()).map(Path::to_owned)
+/// The nearest folder with such a file, at or above the current one. A file above is the user's own, root's,
+/// or that of the user of sudo(8): what it says is executed.
+///
+/// # Errors
+/// The file belongs to another user.
+pub fn project() -> Result<Option<PathBuf>, Error> {
+    let Ok(current) = std::env::current_dir() else { return Ok(None) };
+    let Some(folder) = current.ancestors().find(|folder| folder.join(PROJECT).is_file()) else {
+        return Ok(None);
+    };
+    let file = folder.join(PROJECT);
+    let owner = file.metadata().map_err(Error::file(&file))?.uid();
+    if folder == current || is_own(owner) {
+        return Ok(Some(folder.to_owned()));
+    }
+    Err(Error::Input(format!(
+        "{}: it belongs to user {owner}, and its commands would be executed: run linerate in {} if you \
+         trust it",
+        file.display(),
+        folder.display()
+    )))
+}
+
+fn is_own(user: u32) -> bool {
+    let of_sudo = std::env::var("SUDO_UID").ok().and_then(|id| id.parse().ok());
+    user == 0 || user == geteuid().as_raw() || of_sudo == Some(user)
 }
 
 /// The folders of this name in linerate's home, and beside the file of the project.
-pub(crate) fn folders(home: &Path, name: &str) -> Vec<PathBuf> {
-    let own = project().map(|folder| folder.join(name));
+///
+/// # Errors
+/// As of [`project`].
+pub(crate) fn folders(home: &Path, name: &str) -> Result<Vec<PathBuf>, Error> {
+    let own = project()?.map(|folder| folder.join(name));
     let own = own.filter(|folder| folder.is_dir() && *folder != home.join(name));
-    [home.join(name)].into_iter().chain(own).collect()
+    Ok([home.join(name)].into_iter().chain(own).collect())
 }
 
 /// Replaces the user's home folder by `~`, so that published reports contain no user name.

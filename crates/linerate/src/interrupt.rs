@@ -1,6 +1,6 @@
 //! Ctrl-C and other signals: a run ends after the current step and reports completed trials.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 pub fn watch() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+    for signal in [SIGINT, SIGTERM, SIGQUIT].into_iter().chain(hangup) {
         // Registration fails only for signals that cannot be caught. The order matters: the second signal
         // must find the flag that the first one set.
         let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag));

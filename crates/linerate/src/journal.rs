@@ -5,9 +5,11 @@ mod read;
 
 pub use place::{RUNS, check, make, newest};
 
-pub(crate) use read::existing;
+#[cfg(any(test, fuzzing))]
+pub(crate) use read::parse_run;
 pub use read::read;
 
+use crate::bounded;
 use crate::error::Error;
 use crate::measurement::journal::line;
 use crate::measurement::{Run, Unit};
@@ -119,7 +121,7 @@ impl Open {
         }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).custom_flags(nix::libc::O_NOFOLLOW);
-        let file = read::regular(&path, &mut options)?;
+        let file = bounded::regular(&path, &mut options)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -14,7 +14,7 @@
 //! | [`suite`], [`system`] | the folders `suites/` and `systems/`: questions and systems, as data |
 //! | [`project`] | `linerate.toml`, in a repository of the user's own |
 //! | [`subject`] | servers of the user's own that are compared: planned, learned, started, asked |
-//! | `toml_file`, [`home`] | their syntax, and where they are |
+//! | `toml_file`, [`home`], `bounded` | their syntax, where they are, and how much of a file is read |
 //! | [`arm`] | a build of a system as settings |
 //! | `address` | the addresses of a URL's host |
 //! | [`placement`], [`pins`] | which machine and which CPUs a role has |
@@ -24,7 +24,7 @@
 //! | [`trial`], [`journal`] | one unit; the files of a run |
 //! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
 //! | `authority` | certificates that are made for a trial or a server |
-//! | `printable` | text of others, for terminals |
+//! | `output`, `printable` | what is written to standard output and error; text of others, for terminals |
 //! | `merge` | runs of several hosts: read, checked, sorted by host |
 //! | `fleet` | batch scripts and manifests that run suites on many hosts |
 //! | [`error`] | errors with a next step |
@@ -41,8 +41,12 @@ pub use linerate_report as report;
 mod address;
 pub mod arm;
 mod authority;
+mod bounded;
 pub mod cli;
 pub mod command;
+#[cfg(test)]
+#[path = "../../../fuzz/each_seed.rs"]
+mod each_seed;
 pub mod engine;
 pub mod error;
 mod fleet;
@@ -50,6 +54,7 @@ pub mod home;
 pub mod interrupt;
 pub mod journal;
 mod merge;
+mod output;
 pub mod pins;
 pub mod placement;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! Which machine plays which role: `--host ROLE=WHERE` and hosts.toml.
 
 use crate::address;
+use crate::bounded;
 use crate::error::Error;
 use crate::lab::Site;
 use crate::lab::hosts::Server;
@@ -189,7 +190,7 @@ fn read(file: Option<&Path>) -> Result<BTreeMap<String, HostEntry>, Error> {
     if file.is_none() && !path.exists() {
         return Ok(BTreeMap::new());
     }
-    let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+    let text = bounded::text(path)?;
     toml_file::parse(path, &text)
 }
 

@@ -3,14 +3,11 @@
 mod state;
 
 use crate::measurement::{PlannedSuite, Run};
+use crate::output;
 use crate::plan::{self, Step};
-use crate::printable::printable;
 use crate::report::numbers::whole_seconds;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use state::{INTERVAL, State};
-use std::cell::Cell;
 use std::fmt;
-use std::io::IsTerminal;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -20,32 +17,6 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_secs(1);
 /// The length of the bar: a share in thousandths.
 const WHOLE: f64 = 1_000.0;
-
-/// The bar on the terminal. Its lock is held while it is drawn, and while something else is printed.
-static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
-
-thread_local! {
-    /// This thread prints something else.
-    static IS_PRINTING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// A line to the user on stderr.
-#[allow(clippy::print_stderr, reason = "notes go to stderr, and this is the place for them")]
-pub fn note(line: &str) {
-    without_bar(|| eprintln!("{}", printable(line)));
-}
-
-/// Prints while there is no bar on the terminal, which would be drawn over it.
-fn without_bar(print: impl FnOnce()) {
-    if IS_PRINTING.replace(true) {
-        return print();
-    }
-    match &*lock(&BAR) {
-        Some(bar) => bar.suspend(print),
-        None => print(),
-    }
-    IS_PRINTING.set(false);
-}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -98,9 +69,9 @@ impl Progress {
         if quiet {
             return Self { shown: None };
         }
-        let is_terminal = std::io::stderr().is_terminal();
+        let is_terminal = output::stderr_is_terminal();
         if is_terminal {
-            *lock(&BAR) = Some(bar());
+            output::begin_bar(WHOLE as u64);
         }
         let planned = plan::order(run).len() as u64;
         let state = State::new(run.policy().is_sequential(), planned, done, INTERVAL);
@@ -128,19 +99,17 @@ impl Progress {
 
     /// A line of its own above the bar.
     pub fn print(&self, line: &str) {
-        note(line);
+        output::note(line);
     }
 
     /// The same without the bar.
     pub fn without_bar<T, F: FnMut(T)>(&self, mut print: F) -> impl FnMut(T) + use<T, F> {
-        move |value| without_bar(|| print(value))
+        move |value| output::without_bar(|| print(value))
     }
 
     pub fn finish(&mut self) {
-        if self.shown.take().is_some()
-            && let Some(bar) = lock(&BAR).take()
-        {
-            bar.finish_and_clear();
+        if self.shown.take().is_some() {
+            output::end_bar();
         }
     }
 
@@ -159,21 +128,15 @@ impl Drop for Progress {
     }
 }
 
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:24} {wide_msg}").expect("the template is constant");
-    ProgressBar::with_draw_target(Some(WHOLE as u64), ProgressDrawTarget::stderr()).with_style(style)
-}
-
 fn draw(state: &mut State, now: Instant) {
-    if let (Some(message), Some(bar)) = (state.message(now), &*lock(&BAR)) {
-        bar.set_position((state.share(now) * WHOLE) as u64);
-        bar.set_message(printable(&message).into_owned());
+    if let Some(message) = state.message(now) {
+        output::draw_bar((state.share(now) * WHOLE) as u64, &message);
     }
 }
 
 fn print_if_due(state: &mut State, now: Instant) {
     if let Some(line) = state.due(now) {
-        note(&line);
+        output::note(&line);
     }
 }
 
@@ -249,13 +212,5 @@ mod tests {
         // The thread has ended.
         thread::sleep(2 * interval);
         assert_eq!(lock(&LINES).len(), lines.len());
-    }
-
-    #[test]
-    fn what_is_printed_within_something_printed_waits_for_nothing() {
-        let mut printed = Vec::new();
-        without_bar(|| without_bar(|| printed.push(1)));
-        without_bar(|| printed.push(2));
-        assert_eq!(printed, [1, 2]);
     }
 }

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Folder, Output, linerate, tests};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 /// A finished run of a small suite.
@@ -109,4 +110,145 @@ fn hosts_of_a_stored_run_are_given_again() {
             assert!(out.stderr.contains(part), "{part}: {}", out.stderr);
         }
     }
+}
+
+#[test]
+fn a_stored_plan_has_the_bounds_of_the_flags() {
+    for (name, change) in [
+        ("rounds", (|run| run["suites"][0]["rounds"] = u32::MAX.into()) as fn(&mut serde_json::Value)),
+        ("budget", |run| run["budget"] = u64::MAX.into()),
+        ("capacity", |run| run["suites"][0]["cells"][0]["capacity"] = 1e308.into()),
+    ] {
+        let folder = run(&format!("untrusted-{name}"));
+        edit(&folder, change);
+        for arguments in [&["report", folder.str()][..], &["run", "--resume", folder.str()]] {
+            let out = linerate("good", arguments);
+            assert_eq!(out.status, 2, "{name}: {}", out.stderr);
+            assert!(out.stderr.contains("run.json: ") && out.stderr.contains(name), "{}", out.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_suite_of_a_stored_run_is_a_name_and_no_file() {
+    let folder = run("untrusted-suite");
+    edit(&folder, |run| run["suites"][0]["name"] = "/tmp/evil.toml".into());
+    let out = linerate("good", &["run", "--resume", folder.str()]);
+    assert_eq!(out.status, 2, "{}", out.stderr);
+    assert!(out.stderr.contains("`/tmp/evil.toml` is no name of a suite"), "{}", out.stderr);
+}
+
+#[test]
+fn damaged_lines_of_a_journal_fill_neither_memory_nor_terminal() {
+    let folder = run("untrusted-damaged");
+    let journal = folder.read("journal.jsonl") + &"x\n".repeat(100_000);
+    fs::write(folder.path().join("journal.jsonl"), journal).unwrap();
+    let out = linerate("good", &["report", folder.str()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert!(out.stderr.lines().count() < 20 && out.stderr.contains("and 99990 more lines"), "{}", out.stderr);
+}
+
+#[test]
+fn a_history_that_is_a_pipe_is_refused() {
+    let folder = Folder::new("untrusted-history");
+    fs::create_dir_all(folder.path()).unwrap();
+    let pipe = folder.path().join("history");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let out = linerate("good", &["history", pipe.to_str().unwrap()]);
+    assert_eq!(out.status, 2, "{}", out.stderr);
+    assert!(out.stderr.contains("it is no file but a pipe"), "{}", out.stderr);
+}
+
+/// linerate in this folder.
+fn at(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    common::run_scripted(command.args(arguments).current_dir(folder), &tests().join("lab"), "good")
+}
+
+#[test]
+fn a_first_file_is_not_written_through_a_link() {
+    let folder = Folder::new("untrusted-init");
+    fs::create_dir_all(folder.path()).unwrap();
+    fs::write(folder.path().join("go.mod"), "module shop\n").unwrap();
+    let victim = folder.path().join("victim");
+    std::os::unix::fs::symlink(&victim, folder.path().join("linerate.toml")).unwrap();
+    let out = at(folder.path(), &["init"]);
+    assert_eq!(out.status, 2, "{}", out.stderr);
+    assert!(out.stderr.contains("linerate.toml exists") && !victim.exists(), "{}", out.stderr);
+}
+
+#[test]
+fn a_project_above_that_belongs_to_another_user_is_refused() {
+    if !nix::unistd::geteuid().is_root() {
+        return common::skip("the owner of a file is changed by root alone");
+    }
+    let folder = Folder::new("untrusted-project");
+    let below = folder.path().join("below");
+    fs::create_dir_all(&below).unwrap();
+    let file = folder.path().join("linerate.toml");
+    fs::write(&file, "start = 'true'\n").unwrap();
+    std::os::unix::fs::chown(&file, Some(4_321), None).unwrap();
+    let out = at(&below, &["gate"]);
+    assert_eq!(out.status, 2, "{}", out.stderr);
+    assert!(out.stderr.contains("it belongs to user 4321"), "{}", out.stderr);
+    let out = at(folder.path(), &["gate"]);
+    assert!(!out.stderr.contains("belongs to user"), "{}", out.stderr);
+}
+
+#[test]
+fn a_site_replaces_links_and_its_addresses_are_plain() {
+    let runs = Folder::new("untrusted-site");
+    let (one, site) = (run("untrusted-site-run"), runs.path().join("site"));
+    common::copy(one.path(), &runs.path().join("a#b?c"));
+    fs::create_dir_all(&site).unwrap();
+    let victim = runs.path().join("victim");
+    fs::write(&victim, "own").unwrap();
+    std::os::unix::fs::symlink(&victim, site.join("index.html")).unwrap();
+    let out = linerate("good", &["site", runs.str(), "--out", site.to_str().unwrap()]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "own");
+    let index = fs::read_to_string(site.join("index.html")).unwrap();
+    assert!(index.contains("href=\"run-a_23_b_3f_c.html\""), "{index}");
+    assert!(site.join("run-a_23_b_3f_c.html").exists());
+}
+
+/// The script of the action, between its key and the end of the file.
+fn action() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action/action.yml");
+    let text = fs::read_to_string(file).unwrap();
+    let (_, script) = text.split_once("      run: |\n").unwrap();
+    script.lines().map(|line| line.strip_prefix("        ").unwrap_or(line).to_owned() + "\n").collect()
+}
+
+#[test]
+fn the_action_publishes_what_its_gate_wrote_and_takes_no_word_from_the_checkout() {
+    let folder = Folder::new("untrusted-action");
+    let (checkout, bin) = (folder.path().join("checkout"), folder.path().join("bin"));
+    for made in [&bin, &checkout.join("linerate-gate"), &checkout.join(".linerate/gate")] {
+        fs::create_dir_all(made).unwrap();
+    }
+    for file in ["linerate-gate/comment.md", ".linerate/gate/comment.md", "--evil"] {
+        fs::write(checkout.join(file), "LGTM").unwrap();
+    }
+    let stub = bin.join("linerate");
+    fs::write(&stub, "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$0.words\"\nexit 3\n").unwrap();
+    fs::set_permissions(&stub, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = Command::new("bash");
+    command.args(["-e", "-c", &action()]).current_dir(&checkout);
+    command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
+    for (name, value) in
+        [("SUITE", ""), ("OPTIONS", "--advisory *"), ("OUT", ""), ("BASE", "git=a"), ("BUDGET", "1m")]
+    {
+        command.env(name, value);
+    }
+    let file = |name: &str| folder.path().join(name);
+    command.env("RUNNER_TEMP", folder.path());
+    command.env("GITHUB_OUTPUT", file("output")).env("GITHUB_STEP_SUMMARY", file("summary"));
+    let out = Output::run(&mut command);
+    assert_eq!(out.status, 3, "{}", out.stderr);
+    assert!(!file("summary").exists(), "the comment of the checkout is published");
+    let words = fs::read_to_string(bin.join("linerate.words")).unwrap();
+    assert!(words.lines().any(|word| word == "*") && !words.contains("--evil"), "{words}");
+    let output = fs::read_to_string(file("output")).unwrap();
+    assert!(output.contains(&format!("out={}/linerate-gate\n", folder.str())), "{output}");
 }

@@ -16,6 +16,11 @@ use std::thread;
 /// Bytes that a thread takes at once, and the rest of their last line. Larger than nearly all lines, and
 /// small beside the entries of a run.
 const CHUNK: u64 = 1 << 20;
+/// Lines of a journal, and bytes once it is unpacked: a hundred times those of the largest run.
+const MOST_LINES: usize = 200_000;
+const MOST_BYTES: u64 = 1 << 30;
+/// Warnings that are kept; a packed journal of some kilobytes can have millions of damaged lines.
+const MOST_WARNINGS: usize = 10;
 /// The longest line, many times that of the largest entry. A packed journal of a few kilobytes can have one
 /// that fills the memory.
 const LONGEST_LINE: u64 = 32 << 20;
@@ -35,6 +40,8 @@ pub struct Journal {
     pub unknown: usize,
     /// Lines that cannot be read, each with file and line; their units can be made again.
     pub warnings: Vec<String>,
+    /// Lines that cannot be read beyond the first ones, which are in the warnings.
+    pub further: usize,
 }
 
 /// A unit as a line of the journal, with its end.
@@ -47,6 +54,16 @@ pub fn line(run: &Run, unit: &Unit) -> serde_json::Result<Vec<u8>> {
     Ok(line)
 }
 
+impl Journal {
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(warning);
+        } else {
+            self.further += 1;
+        }
+    }
+}
+
 /// The journal of a run in memory; `place` is its name in warnings.
 pub fn parse_journal(run: &Run, place: &str, bytes: &[u8]) -> Journal {
     read_journal(run, place, bytes).expect("memory can be read")
@@ -55,10 +72,10 @@ pub fn parse_journal(run: &Run, place: &str, bytes: &[u8]) -> Journal {
 /// The journal of a run; `place` is its name in warnings.
 ///
 /// # Errors
-/// It cannot be read, or it has a line without an end.
+/// It cannot be read, or it has more lines, a longer line or more bytes than any run.
 pub fn read_journal(run: &Run, place: &str, journal: impl BufRead + Send) -> io::Result<Journal> {
     let names = Names::new(run);
-    let unread = Mutex::new(Unread { journal, chunks: 0, lines: 0 });
+    let unread = Mutex::new(Unread { journal, chunks: 0, lines: 0, bytes: 0 });
     let parsed = Mutex::new(Parsed::default());
     let work = || -> io::Result<()> {
         loop {
@@ -72,7 +89,11 @@ pub fn read_journal(run: &Run, place: &str, journal: impl BufRead + Send) -> io:
         let threads: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect(NO_PANIC))
     })?;
-    Ok(parsed.into_inner().expect(NO_PANIC).lines)
+    let mut lines = parsed.into_inner().expect(NO_PANIC).lines;
+    if lines.further > 0 {
+        lines.warnings.push(format!("{place}: and {} more lines that are left out", lines.further));
+    }
+    Ok(lines)
 }
 
 /// The lines of the first chunks, and those of chunks that were parsed before an earlier one. Entries are
@@ -90,7 +111,8 @@ impl Parsed {
         while let Some(lines) = self.early.remove(&self.chunks) {
             self.lines.units.extend(lines.units);
             self.lines.unknown += lines.unknown;
-            self.lines.warnings.extend(lines.warnings);
+            lines.warnings.into_iter().for_each(|warning| self.lines.warn(warning));
+            self.lines.further += lines.further;
             self.chunks += 1;
         }
     }
@@ -105,6 +127,7 @@ struct Unread<J> {
     /// Those that were taken before.
     chunks: usize,
     lines: usize,
+    bytes: u64,
 }
 
 /// Whole lines.
@@ -126,6 +149,12 @@ impl<J: BufRead> Unread<J> {
             let reason = format!("line {line} has more than {most} MiB, and no entry is that long");
             return Err(io::Error::new(ErrorKind::InvalidData, reason));
         }
+        self.bytes += text.len() as u64;
+        if self.lines > MOST_LINES || self.bytes > MOST_BYTES {
+            let most = MOST_BYTES >> 20;
+            let reason = format!("no run has more than {MOST_LINES} lines or {most} MiB");
+            return Err(io::Error::new(ErrorKind::InvalidData, reason));
+        }
         let chunk = Chunk { index: self.chunks, lines_before, text };
         self.chunks += 1;
         Ok((!chunk.text.is_empty()).then_some(chunk))
@@ -139,18 +168,25 @@ fn parse_lines(names: &Names<'_>, place: &str, chunk: &Chunk) -> Journal {
         if line.is_empty() {
             continue;
         }
-        match serde_json::from_slice(line).map(|line| names.unit(line)) {
+        match entry(names, line) {
             Ok(Some(unit)) => lines.units.push(unit),
             Ok(None) => lines.unknown += 1,
-            Err(error) => lines.warnings.push(warning(place, number, &error)),
+            Err(what) => lines.warn(format!(
+                "{place}:{number}: {what}; the line is left out, `linerate run --resume` measures it again"
+            )),
         }
     }
     lines
 }
 
-fn warning(place: &str, number: usize, error: &serde_json::Error) -> String {
-    let what = if error.is_eof() { "cut off".to_owned() } else { format!("not an entry: {error}") };
-    format!("{place}:{number}: {what}; the line is left out, `linerate run --resume` measures it again")
+fn entry(names: &Names<'_>, line: &[u8]) -> Result<Option<Unit>, String> {
+    let line = serde_json::from_slice(line).map_err(|error| match error.is_eof() {
+        true => "cut off".to_owned(),
+        false => format!("not an entry: {error}"),
+    })?;
+    let unit = names.unit(line);
+    let checked = unit.as_ref().map_or(Ok(()), Unit::check);
+    checked.map(|()| unit).map_err(|reason| format!("not an entry: {reason}"))
 }
 
 /// The names of a plan, to find the cells of a line by.
@@ -329,6 +365,23 @@ mod tests {
         let journal = BufReader::new(b"{}\n".chain(io::repeat(b'a')));
         let error = read_journal(&Run::default(), "j", journal).unwrap_err();
         assert!(error.to_string().starts_with("line 2 has more than 32 MiB"), "{error}");
+    }
+
+    #[test]
+    fn damaged_lines_are_counted_and_named_up_to_a_limit() {
+        let Journal { warnings, .. } = parse_journal(&run(), "j", "x\n".repeat(100_000).as_bytes());
+        assert_eq!(warnings.len(), MOST_WARNINGS + 1);
+        assert!(warnings[9].starts_with("j:10: not an entry"), "{warnings:?}");
+        assert_eq!(warnings[10], "j: and 99990 more lines that are left out");
+        let error = read_journal(&run(), "j", BufReader::new(&*vec![b'\n'; MOST_LINES + 1])).unwrap_err();
+        assert!(error.to_string().starts_with("no run has more than 200000 lines"), "{error}");
+    }
+
+    #[test]
+    fn a_unit_with_a_number_that_no_run_has_is_left_out() {
+        let line = DUET.replace(r#""unit":1"#, r#""unit":4294967295"#);
+        let Journal { units, warnings, .. } = parse_journal(&run(), "j", line.as_bytes());
+        assert!(units.is_empty() && warnings[0].contains("unit: 4294967295 is above"), "{warnings:?}");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | `run` | `run.json`: suites, tables, cells and pairs in their order, and the machine |
 //! | `subject`, `load`, `comparison` | what is compared, what is asked of it, and what decides |
 //! | `learned` | what was found out about the subjects before they were measured |
+//! | [`bounds`] | what the numbers of a run may be |
 //! | `place` | where processes are |
 //! | `published` | the tables of a document |
 //! | `unit`, `measurement` | what was measured: one cell alone, or two at the same time |
@@ -18,6 +19,7 @@
 //! | [`journal`] | the lines of a journal, written and read |
 
 pub mod axes;
+pub mod bounds;
 mod comparison;
 mod histogram;
 pub mod journal;

@@ -211,7 +211,7 @@ pub struct UsagePair {
 pub struct Usage {
     /// Open file descriptors.
     pub descriptors: u64,
-    /// The resident set.
+    /// The proportional set, of earlier runs the resident one.
     pub memory: Bytes,
 }
 

@@ -63,7 +63,9 @@ impl Axis {
             let step = round_up(self.to / f64::from(wanted));
             return (0..=wanted).map(|i| step * f64::from(i)).filter(within).collect();
         }
-        let (first, last) = (self.from.log10().floor() as i32, self.to.log10().ceil() as i32);
+        // Of 0 and of infinity there is no power.
+        let power = |value: f64| value.log10().clamp(f64::from(f64::MIN_10_EXP), f64::from(f64::MAX_10_EXP));
+        let (first, last) = (power(self.from).floor() as i32, power(self.to).ceil() as i32);
         let of = |digits: &[f64], every: i32| -> Vec<f64> {
             let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
             let each = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10_f64.powi(power)));
@@ -140,6 +142,9 @@ mod tests {
         for (from, to) in [(1e-9, 1e9), (1e-300, 1e300), (f64::MIN_POSITIVE, f64::MAX)] {
             let ticks = Axis::log(from, to, 0.0, 1.0).ticks(4);
             assert!((1..=8).contains(&ticks.len()), "{ticks:?}");
+        }
+        for (from, to) in [(0.0, 1.0), (0.0, f64::INFINITY), (f64::NAN, f64::NAN)] {
+            assert!(Axis::log(from, to, 0.0, 1.0).ticks(4).len() <= 8, "{from} {to}");
         }
     }
 

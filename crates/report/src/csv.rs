@@ -101,11 +101,17 @@ impl<'a, R: 'a> Columns<'a, R> {
         let mut write = |record: Vec<String>| {
             writer.write_record(record).expect("memory can be written, and rows are even")
         };
-        write(self.0.iter().map(|(name, _)| name.clone()).collect());
-        rows.iter().for_each(|row| write(self.0.iter().map(|(_, text)| text(row)).collect()));
+        write(self.0.iter().map(|(name, _)| data(name.clone())).collect());
+        rows.iter().for_each(|row| write(self.0.iter().map(|(_, text)| data(text(row))).collect()));
         let bytes = writer.into_inner().expect("memory can be flushed");
         String::from_utf8(bytes).expect("every field is a string")
     }
+}
+
+/// A spreadsheet takes text that begins so for a formula, and text behind an apostrophe for text.
+fn data(text: String) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    if is_formula { format!("'{text}") } else { text }
 }
 
 /// Each name once, in order of occurrence.
@@ -117,4 +123,18 @@ pub(super) fn in_order<'a>(names: impl Iterator<Item = &'a String>) -> Vec<Strin
 /// With all digits: programs do their own rounding.
 pub(super) fn number(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_is_no_formula() {
+        let mut columns: Columns<'_, &str> = Columns(Vec::new());
+        columns.add("=name", |text| (*text).to_owned());
+        let rows = ["=HYPERLINK(1)", "@SUM(1)", "+x", "-x", "-0.5", "1e3", "a=b"];
+        let expected = "'=name\n'=HYPERLINK(1)\n'@SUM(1)\n'+x\n'-x\n-0.5\n1e3\na=b\n";
+        assert_eq!(columns.render(&rows), expected);
+    }
 }

@@ -62,7 +62,7 @@ pub(super) fn answer_of_servers(text: &mut String, mark: &str, answer: &Answer) 
 
 /// Closed until a reader opens it.
 pub(super) fn fold(text: &mut String, title: &str, content: impl FnOnce(&mut String)) {
-    let _ = writeln!(text, "<details><summary>{title}</summary>\n");
+    let _ = writeln!(text, "<details><summary>{}</summary>\n", escape(title));
     content(text);
     text.truncate(text.trim_end().len());
     text.push_str("\n\n</details>\n\n");
@@ -181,23 +181,64 @@ fn write_table<H: AsRef<str>>(
     }
 }
 
-/// External text must not become a column, a tag or a row.
+/// External text must not become a column, a tag, a heading or a row; nor, where a forge shows it, a link, a
+/// message to a user, or a reference to an issue.
 pub(super) fn escape(text: &str) -> String {
     escape_inside(text.trim_end())
 }
 
+/// A space without width.
+const APART: char = '\u{200b}';
+
 /// With the spaces at both ends, for a part of a sentence.
 fn escape_inside(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
+    for (at, character) in text.char_indices() {
+        let rest = &text[at + character.len_utf8()..];
         match character {
             '|' | '\\' | '`' | '*' | '[' => escaped.extend(['\\', character]),
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
+            ':' if rest.starts_with("//") => escaped.push_str("&#58;"),
+            '.' if text[..at].to_ascii_lowercase().ends_with("www") => escaped.push_str("&#46;"),
+            // The space without width parts what a forge looks for in the text that it shows.
+            '@' | '#' if rest.starts_with(|c: char| c.is_alphanumeric()) => {
+                escaped.extend([character, APART]);
+            }
+            '-' if text[..at].to_ascii_lowercase().ends_with("gh") => escaped.extend([character, APART]),
+            '#' => escaped.push_str("&#35;"),
             '\n' => escaped.push_str("<br>"),
             '\r' => {}
             other => escaped.push(other),
         }
     }
     escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_is_no_markup_link_or_reference() {
+        for (given, shown) in [
+            ("a | b", "a \\| b"),
+            ("<img src=x>", "&lt;img src=x>"),
+            ("http://box:80/", "http&#58;//box:80/"),
+            ("see www.example.org", "see www&#46;example.org"),
+            ("@name and a@b.c", "@\u{200b}name and a@\u{200b}b.c"),
+            ("o/r#1, GH-2", "o/r#\u{200b}1, GH-\u{200b}2"),
+            ("# heading", "&#35; heading"),
+            ("[x](y)", "\\[x](y)"),
+        ] {
+            assert_eq!(escape(given), shown);
+        }
+    }
+
+    #[test]
+    fn the_title_of_what_is_folded_is_text() {
+        let mut text = String::new();
+        fold(&mut text, "<script>ssh:box</script>", |_| {});
+        assert!(text.starts_with("<details><summary>&lt;script>"), "{text}");
+    }
 }

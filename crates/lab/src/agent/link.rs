@@ -71,6 +71,7 @@ struct Tether {
 }
 
 impl Tether {
+    #[allow(clippy::disallowed_methods, reason = "standard output is the channel to the near end")]
     fn pump(mut self) -> io::Result<()> {
         let (mut stdin, mut stdout) = (io::stdin(), io::stdout());
         let input = stdin.as_fd().try_clone_to_owned()?;

@@ -1,4 +1,4 @@
-//! Enters new namespaces: user (where needed), network, pid and mount; as root or as another user.
+//! Enters new namespaces: user (where needed), network, pid, mount and UTS; as root or as another user.
 
 #![allow(unsafe_code, reason = "fork(2) has no safe wrapper")]
 
@@ -84,7 +84,8 @@ fn die_with_parent() -> Result<(), String> {
 
 fn unshare_all(path: PathOf) -> Result<Privileges, String> {
     let network = if path == PathOf::Lab { CloneFlags::CLONE_NEWNET } else { CloneFlags::empty() };
-    let flags = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | network;
+    // With names of their own, processes with root's rights cannot rename the host.
+    let flags = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | network;
     if getuid().is_root() && unshare(flags).is_ok() {
         return Ok(Privileges::Root);
     }

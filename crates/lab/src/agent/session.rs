@@ -84,15 +84,20 @@ impl Member {
         let descriptors = fs::read_dir(self.folder.join("fd"))?.count() as u64;
         // The sum over all mappings is exact; the counters of `status` lag behind by some pages for each CPU.
         let rollup = fs::read_to_string(self.folder.join("smaps_rollup"))?;
-        let memory = resident(&rollup).ok_or(io::ErrorKind::InvalidData)?;
+        let memory = in_memory(&rollup).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Usage { descriptors, memory })
     }
 }
 
-/// The line `Rss: 1234 kB` of proc_pid_smaps_rollup(5).
-fn resident(rollup: &str) -> Option<Bytes> {
-    let kib = rollup.lines().find_map(|line| line.strip_prefix("Rss:")?.trim().strip_suffix(" kB"))?;
-    Some(Bytes(kib.parse::<u64>().ok()? * 1024))
+/// The line `Pss: 1234 kB` of proc_pid_smaps_rollup(5): pages that processes share, such as those of a server
+/// that forks, are counted once in their sum. Kernels without it have `Rss`.
+fn in_memory(rollup: &str) -> Option<Bytes> {
+    let kib_of = |name: &str| {
+        rollup
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+    };
+    Some(Bytes(kib_of("Pss:").or_else(|| kib_of("Rss:"))? * 1024))
 }
 
 #[cfg(test)]
@@ -110,11 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_resident_set_is_read_from_smaps_rollup() {
+    fn shared_pages_are_counted_once_where_the_kernel_says_which_are() {
         let rollup =
             "55d0-7fff ---p 00000000 00:00 0 [rollup]\nRss:                4988 kB\nPss:    100 kB\n";
-        assert_eq!(resident(rollup), Some(Bytes(4988 * 1024)));
-        assert_eq!(resident("Pss: 100 kB\n"), None);
+        assert_eq!(in_memory(rollup), Some(Bytes(100 * 1024)));
+        assert_eq!(in_memory("Rss: 7 kB\nPss_Dirty: 1 kB\n"), Some(Bytes(7 * 1024)));
+        assert_eq!(in_memory("Size: 7 kB\n"), None);
     }
 
     #[test]

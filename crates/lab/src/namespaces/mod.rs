@@ -39,8 +39,10 @@ const SETUP_DEADLINE: Duration = Duration::from_secs(10);
 const STOP_GRACE: Duration = Duration::from_millis(50);
 /// On these links connections are closed by then; descriptors that a server keeps for longer count as usage.
 const CLOSE_GRACE: Duration = Duration::from_millis(100);
-/// Poll interval of the socket table until a server listens; one poll costs some microseconds.
-const READY_POLL: Duration = Duration::from_millis(1);
+/// Poll intervals of the socket table until a server listens: a part of the time that it has taken so far.
+/// One poll costs the agent up to a millisecond, which a server on the same CPU would lack.
+const READY_POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+const READY_POLLS: u32 = 20;
 
 /// The lab in namespaces of its own, raised for the whole run.
 #[derive(Debug)]
@@ -179,7 +181,8 @@ impl Namespaces {
         process: ProcessId,
         before: &[SocketAddr],
     ) -> Result<(), LabError> {
-        let deadline = Instant::now() + READY_DEADLINE;
+        let begin = Instant::now();
+        let deadline = begin + READY_DEADLINE;
         loop {
             let ready = match launch.ready {
                 Ready::Event => {
@@ -216,7 +219,8 @@ impl Namespaces {
                 }
                 // One request for each line would make a system that prints a lot late.
                 Ready::Listen | Ready::Datagrams => {
-                    let next_poll = Instant::now() + READY_POLL;
+                    let [least, most] = READY_POLL;
+                    let next_poll = Instant::now() + (begin.elapsed() / READY_POLLS).clamp(least, most);
                     while self.process_event(next_poll)? {}
                 }
             }

@@ -1,10 +1,10 @@
 //! The method and the message of a call of gRPC.
 
+use crate::bounded;
 use crate::error::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use std::fs;
 use std::path::Path;
 
 #[derive(Debug, Clone, Args)]
@@ -33,7 +33,7 @@ impl MessageArgs {
         }
         let Some(file) = text.strip_prefix('@') else { return Ok(STANDARD.encode(text)) };
         let file = folder.join(file);
-        Ok(STANDARD.encode(fs::read(&file).map_err(Error::file(&file))?))
+        Ok(STANDARD.encode(bounded::bytes(&file)?))
     }
 }
 

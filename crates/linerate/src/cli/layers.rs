@@ -3,6 +3,7 @@
 //! further away: the command line, `[compare.NAME]`, the file.
 
 use super::{CompareFlags, GivenServers, Settings};
+use crate::bounded;
 use crate::error::Error;
 use crate::home;
 use crate::toml_file;
@@ -11,7 +12,6 @@ use linerate_contract::nearest::suggestion;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::PathBuf;
 use toml::Spanned;
 
@@ -46,9 +46,9 @@ impl Project {
     /// # Errors
     /// Its file is not valid, with the line.
     pub fn find() -> Result<Option<Self>, Error> {
-        let Some(folder) = home::project() else { return Ok(None) };
+        let Some(folder) = home::project()? else { return Ok(None) };
         let path = folder.join(home::PROJECT);
-        let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
+        let text = bounded::text(&path)?;
         Self::parse(folder, &text).map(Some)
     }
 

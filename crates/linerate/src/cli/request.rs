@@ -1,5 +1,6 @@
 //! Requests and correct responses of `load`, and of `compare` and `gate` of commands.
 
+use crate::bounded;
 use crate::error::Error;
 use crate::measurement::{Expectation, PlannedRequest};
 use crate::toml_file;
@@ -9,7 +10,6 @@ use clap::Args;
 use linerate_contract::Body;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Args)]
@@ -67,11 +67,11 @@ impl RequestArgs {
             return paths.iter().map(|path| self.request(path, folder)).collect();
         };
         let file = folder.join(file);
-        let text = fs::read_to_string(&file).map_err(|e| match file.file_name() {
+        let text = bounded::text(&file).map_err(|error| match file.file_name() {
             Some(name) if name.to_str().is_some_and(|name| name.parse::<u64>().is_ok()) => {
                 Error::Input(format!("--requests is a file; a number of requests is -n {}", name.display()))
             }
-            _ => Error::file(&file)(e),
+            _ => error,
         })?;
         parse_requests(&file, &text, &|name| read_body(&folder.join(name)))
     }
@@ -108,7 +108,7 @@ impl RequestArgs {
 type ReadBody<'a> = dyn Fn(&str) -> Result<Body, Error> + 'a;
 
 fn read_body(file: &Path) -> Result<Body, Error> {
-    fs::read(file).map(Body::from).map_err(Error::file(file))
+    bounded::bytes(file).map(Body::from)
 }
 
 /// The requests of the text of `file`.
@@ -138,10 +138,6 @@ pub fn fuzz_requests(input: &[u8]) {
     }
 }
 
-#[cfg(test)]
-#[path = "../../../../fuzz/each_seed.rs"]
-mod each_seed;
-
 /// The value of a header for `NAME:PASSWORD` (RFC 7617).
 pub fn basic(credentials: &str) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
@@ -154,10 +150,11 @@ fn credentials(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn every_seed_of_requests_and_changes_of_it_are_accepted_or_refused() {
-        super::each_seed::each_seed("requests", fuzz_requests);
+        crate::each_seed::each_seed("requests", fuzz_requests);
     }
 
     fn none() -> RequestArgs {

@@ -2,9 +2,9 @@
 //! its help and its key, which is its long name.
 
 use super::grpc::rpc_method;
-use super::values::{expectation, microseconds, percent, percentile, rate, request_target};
-use super::{MessageArgs, RequestArgs, span, u32_in, u64_in};
-use crate::measurement::{DecidingPercentile, Expectation, PlannedRate};
+use super::values::{budget, expectation, microseconds, percent, percentile, rate, request_target};
+use super::{MessageArgs, RequestArgs, u32_in, u64_in};
+use crate::measurement::{DecidingPercentile, Expectation, PlannedRate, bounds};
 use clap::Args;
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ pub struct LoadFlags {
     pub expect: Option<Expectation>,
 
     /// Concurrent connections [default: 16]
-    #[arg(long, short, value_name = "N", value_parser = u32_in(1..))]
+    #[arg(long, short, value_name = "N", value_parser = u32_in(1..=i64::from(bounds::MOST_CONNECTIONS)))]
     pub connections: Option<u32>,
 
     /// The server speaks TLS; its certificate is not verified
@@ -120,7 +120,7 @@ pub struct LoadFlags {
         hide_short_help = true,
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u16).range(1..=1000),
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(bounds::MOST_STREAMS)),
         conflicts_with_all = ["tcp", "udp", "ws"]
     )]
     pub streams: Option<u16>,
@@ -174,7 +174,7 @@ pub struct JudgeFlags {
     pub percentile: Option<DecidingPercentile>,
 
     /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or a gate 1m]
-    #[arg(long, value_name = "TIME", value_parser = span)]
+    #[arg(long, value_name = "TIME", value_parser = budget)]
     pub budget: Option<Duration>,
 }
 

@@ -2,6 +2,8 @@
 
 use super::argv::OUTPUT;
 use super::u32_in;
+use super::values::budget;
+use crate::measurement::bounds;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -25,7 +27,7 @@ pub struct Selection {
     pub complete: bool,
 
     /// Number of measured rounds [default: the suite's]
-    #[arg(long, value_name = "N", value_parser = u32_in(1..))]
+    #[arg(long, value_name = "N", value_parser = u32_in(1..=i64::from(bounds::MOST_ROUNDS)))]
     pub rounds: Option<u32>,
 
     /// Measure what bounds each cell: how much its rate falls when a role gets a tenth less CPU time. Takes
@@ -104,7 +106,7 @@ pub struct RunArgs {
     pub selection: Selection,
 
     /// Add units where intervals are wide, until this time is used, such as 5m
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, conflicts_with = "rounds")]
+    #[arg(long, value_name = "TIME", value_parser = budget, conflicts_with = "rounds")]
     pub budget: Option<std::time::Duration>,
 
     #[command(flatten)]

@@ -1,6 +1,8 @@
 //! Values of flags, from their texts.
 
-use crate::measurement::{DecidingPercentile, Expectation, PlannedRate};
+use super::span;
+use crate::measurement::{DecidingPercentile, Expectation, PlannedRate, bounds};
+use std::time::Duration;
 
 /// `1%`, `0.5 %` or `0.005`.
 pub(super) fn percent(text: &str) -> Result<f64, String> {
@@ -8,33 +10,24 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
         Some(number) => (number.trim(), 100.0),
         None => (text, 1.0),
     };
-    match number.parse::<f64>() {
-        Ok(number) if number > 0.0 && number / unit < 0.5 => Ok(number / unit),
-        _ => Err("expected a difference above 0 and below 50%, such as 1%".into()),
-    }
+    bounds::margin(number.parse::<f64>().unwrap_or(f64::NAN) / unit)
 }
 
 pub(super) fn microseconds(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix("us").unwrap_or(text).trim().parse().ok();
-    number
-        .filter(|us| *us > 0.0 && *us < 1e9)
-        .ok_or_else(|| "expected microseconds above 0, such as 5".into())
+    bounds::microseconds(text.strip_suffix("us").unwrap_or(text).trim().parse().unwrap_or(f64::NAN))
+}
+
+/// The time of a run.
+pub(super) fn budget(text: &str) -> Result<Duration, String> {
+    bounds::budget(span(text)?.into()).map(Into::into)
 }
 
 /// `5000`, or `50%` of a capacity.
 pub(super) fn rate(text: &str) -> Result<PlannedRate, String> {
-    let wrong =
-        "expected operations per second such as 5000, or a share of the baseline's capacity such as 50%";
-    let found = match text.strip_suffix('%') {
-        Some(percent) => percent.trim().parse().ok().map(|percent: f64| PlannedRate::Share(percent / 100.0)),
-        None => text.parse().ok().map(PlannedRate::PerSecond),
-    };
-    match found {
-        Some(PlannedRate::Share(share)) if share > 0.0 && share < 1.0 => found,
-        Some(PlannedRate::PerSecond(1..=10_000_000)) => found,
-        _ => None,
-    }
-    .ok_or_else(|| wrong.to_owned())
+    bounds::rate(match text.strip_suffix('%') {
+        Some(percent) => PlannedRate::Share(percent.trim().parse().unwrap_or(f64::NAN) / 100.0),
+        None => PlannedRate::PerSecond(text.parse().unwrap_or(0)),
+    })
 }
 
 pub(super) fn percentile(text: &str) -> Result<DecidingPercentile, String> {

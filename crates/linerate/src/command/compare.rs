@@ -1,13 +1,13 @@
 //! `linerate compare`, and what it has in common with `linerate gate`.
 
 use super::load::paths_are_in;
-use super::{Terminal, has_json_alone, history, print, publish, report_note, warn};
+use super::{Terminal, has_json_alone, history, print, publish, report_note};
 use crate::cli::{CompareArgs, CompareFlags, GivenServers, LoadFlags, Project, rpc_method};
 use crate::error::Error;
 use crate::journal::{self, RUNS};
 use crate::judge::pairs::stored;
 use crate::measurement::{ComparisonKind, PlannedTarget};
-use crate::progress::note;
+use crate::output::{self, note, warn};
 use crate::report;
 use crate::report::comparison::{ComparisonReport, comment, prospect, written};
 use crate::session::{End, Event, Session, again};
@@ -214,6 +214,9 @@ pub(super) fn measure(
         Event::Written(lines) => note(&written(&lines)),
         Event::Suite(_) => {}
     });
+    // What was measured before a disk was full has its answer, too.
+    let has_units = !session.made().units.is_empty();
+    let is_answered = end.is_ok() || has_units && matches!(end, Err(Error::File { .. }));
     let cleaned = session.clean_up();
     let end = end.and_then(|end| cleaned.map(|()| end));
     let folder = session.folder();
@@ -225,8 +228,8 @@ pub(super) fn measure(
     if let Some(folder) = folder {
         report = history::with_history(report, folder);
     }
-    if end.is_ok() && report.comparison.is_some() && !has_json_alone(&flags.run) {
-        print(&report::TERMINAL.render(&report, terminal.style))?;
+    if is_answered && report.comparison.is_some() && !has_json_alone(&flags.run) {
+        warn(output::print(&report::TERMINAL.render(&report, terminal.style)));
     }
     publish(&report, folder, &flags.run);
     let end = end?;

@@ -5,7 +5,7 @@ use super::compare::{Measured, What, measure};
 use crate::cli::GateArgs;
 use crate::error::Error;
 use crate::measurement::ComparisonKind;
-use crate::progress::note;
+use crate::output::note;
 use crate::session::End;
 use crate::stats::verdict::Verdict;
 use std::path::Path;

@@ -1,14 +1,15 @@
 //! `linerate history`, and the file that it prints.
 
 use super::{Terminal, print};
+use crate::bounded;
 use crate::cli::HistoryArgs;
 use crate::error::Error;
 use crate::journal;
-use crate::progress::note;
+use crate::output::note;
 use crate::report::comparison::{ComparisonReport, HistoryEntry, entries, newest_of};
 use crate::report::model::Report;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -20,7 +21,7 @@ const COPY: &str = "gates.jsonl";
 /// # Errors
 /// The file cannot be read, or has no line of a gate.
 pub fn history(args: &HistoryArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let text = fs::read_to_string(&args.file).map_err(Error::file(&args.file))?;
+    let text = written(&args.file)?;
     let place = args.file.display().to_string();
     let (entries, warnings) = entries(&place, &text);
     warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
@@ -49,19 +50,23 @@ pub(super) fn append(file: &Path, report: &Report, comparison: &ComparisonReport
 /// # Errors
 /// A file cannot be read or written.
 pub(super) fn keep(file: &Path, folder: &Path, comparison: &ComparisonReport) -> Result<(), Error> {
-    let text = fs::read_to_string(file).map_err(Error::file(file))?;
+    let text = written(file)?;
     let newest = newest_of(entries("", &text).0, comparison);
     journal::replace(&folder.join(COPY), &newest.iter().map(line).collect::<String>())
 }
 
 /// The report with the history in the folder of a gate, if it has one.
 pub(super) fn with_history(mut report: Report, folder: &Path) -> Report {
-    let file = journal::existing(&folder.join(COPY)).ok().flatten();
-    let text = file.and_then(|file| io::read_to_string(file).ok());
-    if let (Some(comparison), Some(text)) = (&mut report.comparison, text) {
+    if let (Some(comparison), Ok(text)) = (&mut report.comparison, written(&folder.join(COPY))) {
         comparison.history = entries(COPY, &text).0;
     }
     report
+}
+
+/// The lines that gates have written.
+fn written(path: &Path) -> Result<String, Error> {
+    let file = bounded::existing(path)?;
+    bounded::whole(path, file.ok_or(ErrorKind::NotFound.into()).map_err(Error::file(path))?)
 }
 
 fn line(entry: &HistoryEntry) -> String {

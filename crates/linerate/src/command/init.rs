@@ -5,6 +5,8 @@ use crate::cli::InitArgs;
 use crate::error::Error;
 use crate::home::PROJECT;
 use crate::project::{files, look};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -25,9 +27,13 @@ pub fn init(args: &InitArgs) -> Result<ExitCode, Error> {
     if args.print {
         return print(&text);
     }
-    if path.exists() {
-        return Err(Error::Input(format!("{PROJECT} exists: `linerate init --print` shows a new one")));
-    }
-    std::fs::write(path, &text).map_err(Error::file(path))?;
+    // No link is followed, whether what it names exists or not.
+    let made = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Error::Input(format!("{PROJECT} exists: `linerate init --print` shows a new one"))
+        }
+        _ => Error::file(path)(error),
+    })?;
     print(&format!("{text}\n{PROJECT} is written; commit it, then: linerate gate\n"))
 }

@@ -5,7 +5,7 @@ use crate::cli::MergeArgs;
 use crate::error::Error;
 use crate::journal;
 use crate::merge;
-use crate::progress::note;
+use crate::output::note;
 use crate::report::merged;
 use std::path::Path;
 use std::process::ExitCode;

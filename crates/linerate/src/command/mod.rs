@@ -42,14 +42,12 @@ use crate::error::Error;
 use crate::journal;
 use crate::lab::agent::PathOf;
 use crate::measurement::Stored;
-use crate::printable::printable;
+use crate::output::{self, note, warn};
 use crate::programs::elsewhere;
-use crate::progress::note;
 use crate::report::model::Report;
 use crate::report::{Style, files, format};
 use crate::subject::ask::ask;
 use crate::system::Registry;
-use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -63,14 +61,13 @@ pub struct Terminal {
 impl Terminal {
     /// `Auto` is colours on a terminal, unless `NO_COLOR` (no-color.org) is set.
     pub fn new(when: When) -> Self {
-        let is_terminal = std::io::stdout().is_terminal();
+        let width = output::stdout_width();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colour = match when {
             When::Always => true,
             When::Never => false,
-            When::Auto => is_terminal && !no_color,
+            When::Auto => width.is_some() && !no_color,
         };
-        let width = is_terminal.then(|| console::Term::stdout().size().1);
         Self { style: Style { colour, width, long: false } }
     }
 
@@ -158,14 +155,9 @@ pub fn failed(error: &Error) -> ExitCode {
     ExitCode::from(error.exit_status())
 }
 
-/// Writes to standard output. A reader that is gone (`| head`) is no error.
+/// Prints the whole of what a command was asked for.
 fn print(text: &str) -> Result<ExitCode, Error> {
-    match std::io::stdout().write_all(printable(text).as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::file(Path::new("standard output"))(e))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    output::print(text).map(|()| ExitCode::SUCCESS)
 }
 
 /// True if standard output is for JSON alone.
@@ -184,13 +176,7 @@ fn publish(report: &Report, folder: Option<&Path>, flags: &RunFlags) {
         let format = format(name).expect("it is one of the formats");
         let text = format.render(report, Style::default());
         let is_stdout = file == Path::new("-");
-        warn(if is_stdout { print(&text).map(drop) } else { journal::write(file, &text) });
-    }
-}
-
-fn warn(written: Result<(), Error>) {
-    if let Err(error) = written {
-        note(&format!("warning: {error}"));
+        warn(if is_stdout { output::print(&text) } else { journal::write(file, &text) });
     }
 }
 

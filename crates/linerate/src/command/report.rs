@@ -5,7 +5,7 @@ use super::{Terminal, print, report_note, stored};
 use crate::cli::ReportArgs;
 use crate::error::Error;
 use crate::journal::{self, RUNS};
-use crate::progress::note;
+use crate::output::note;
 use crate::report;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -4,7 +4,7 @@ use super::{Terminal, has_json_alone, overview, print, publish, report_note};
 use crate::cli::RunArgs;
 use crate::error::Error;
 use crate::measurement::Outcome;
-use crate::progress::note;
+use crate::output::{self, note, warn};
 use crate::report;
 use crate::session::{End, Event, Request, Session};
 use std::path::Path;
@@ -19,18 +19,16 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
         return print(&overview::text(script)?);
     }
     let mut session = Session::open(&Request::from(args), script)?;
-    let mut printed = Ok(ExitCode::SUCCESS);
     let end = session.measure(&mut |event| {
         let is_shown = !has_json_alone(&args.run);
         if let (Event::Suite(suite), true) = (event, is_shown) {
-            printed =
-                print(&report::TERMINAL.render(&report::from_stored(&suite), terminal.style(args.long)));
+            let report = report::from_stored(&suite);
+            warn(output::print(&report::TERMINAL.render(&report, terminal.style(args.long))));
         }
     });
     let report = report::build(session.run(), session.made());
     publish(&report, session.folder(), &args.run);
     session.folder().map(report_note).into_iter().for_each(|text| note(&text));
-    printed?;
     match (end?, session.folder()) {
         (End::Interrupted, None) => Err(Error::Interrupted),
         (End::Interrupted, Some(folder)) => {

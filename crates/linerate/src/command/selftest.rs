@@ -1,12 +1,12 @@
 //! `linerate selftest`.
 
-use super::{Terminal, print};
+use super::Terminal;
 use crate::cli::SelftestArgs;
 use crate::engine::{Engine, LOAD, NATIVES};
 use crate::error::Error;
 use crate::interrupt;
+use crate::output::{self, note, warn};
 use crate::path::Means;
-use crate::progress::note;
 use crate::report::selftest::{Section, text};
 use crate::selftest::lost::Watch;
 use crate::selftest::path::{self, Bench};
@@ -41,7 +41,7 @@ pub fn selftest(args: &SelftestArgs, terminal: Terminal) -> Result<ExitCode, Err
 
 fn finish(sections: &[Section], terminal: Terminal) -> Result<ExitCode, Error> {
     let all_within = sections.iter().all(|section| section.count(RowState::Off) == 0);
-    print(&text(sections, terminal.style))?;
+    warn(output::print(&text(sections, terminal.style)));
     Ok(if all_within { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 

@@ -6,7 +6,7 @@ use crate::authority::Authority;
 use crate::cli::{SERVE, ServeArgs, ServeOptions, half_of_cpus};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
-use crate::progress::note;
+use crate::output::note;
 use crate::url::{Scheme, Url};
 use crate::{interrupt, journal};
 use linerate_contract::{Event, Role, Spec, Tls};

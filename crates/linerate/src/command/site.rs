@@ -5,7 +5,7 @@ use super::stored;
 use crate::cli::SiteArgs;
 use crate::error::Error;
 use crate::journal;
-use crate::progress::note;
+use crate::output::note;
 use crate::report::{self, SiteRun};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub fn site(args: &SiteArgs) -> Result<ExitCode, Error> {
     journal::make(&args.out)?;
     let number = runs.len();
     for (file, text) in report::site(runs) {
-        journal::write(&args.out.join(file), &text)?;
+        journal::replace(&args.out.join(file), &text)?;
     }
     note(&format!("site of {number} run(s): {}", args.out.join("index.html").display()));
     Ok(ExitCode::SUCCESS)

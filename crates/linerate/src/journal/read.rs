@@ -1,13 +1,12 @@
 //! The files of a stored run.
 
 use super::{JOURNAL_FILE, PACKED_FILE, RUN_FILE};
+use crate::bounded::{self, existing};
 use crate::error::Error;
 use crate::measurement::journal::read_journal;
 use crate::measurement::{RUN_SCHEMA, Run, Stored};
 use flate2::read::MultiGzDecoder;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 /// Reads a stored run; damaged lines become warnings.
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// There is no run, or its plan cannot be read.
 pub fn read(folder: &Path) -> Result<Stored, Error> {
     let path = folder.join(RUN_FILE);
-    let text = existing(&path)?.map(io::read_to_string).transpose().map_err(Error::file(&path))?;
+    let text = existing(&path)?.map(|file| bounded::whole(&path, file)).transpose()?;
     let text = text.ok_or_else(|| {
         Error::Input(format!(
             "{}: there is no run in it (no {RUN_FILE}); start one with `linerate run SUITE --out {0}`",
@@ -41,24 +40,9 @@ fn open_journal(folder: &Path) -> Result<(PathBuf, Box<dyn BufRead + Send>), Err
     }
 }
 
-/// The file, opened to read; `None` if there is none.
-pub(crate) fn existing(path: &Path) -> Result<Option<File>, Error> {
-    match regular(path, OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK)) {
-        Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
-        file => file.map(Some),
-    }
-}
-
-/// Opens a file of a run: a pipe or device would have no end.
-pub(super) fn regular(path: &Path, options: &mut OpenOptions) -> Result<File, Error> {
-    let file = options.open(path).map_err(Error::file(path))?;
-    if file.metadata().map_err(Error::file(path))?.is_file() {
-        return Ok(file);
-    }
-    Err(Error::Input(format!("{}: it is no file but a pipe, folder or device: remove it", path.display())))
-}
-
-fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
+/// # Errors
+/// Another format, or a value that no run has.
+pub(crate) fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
     let place = path.display();
     let run: Run = serde_json::from_str(text).map_err(|e| {
         Error::Input(format!(
@@ -72,19 +56,6 @@ fn parse_run(path: &Path, text: &str) -> Result<Run, Error> {
             run.schema
         )));
     }
+    run.check().map_err(|reason| Error::Input(format!("{place}: {reason}")))?;
     Ok(run)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_journal_that_is_a_pipe_is_an_error() {
-        let pipe = std::env::temp_dir().join(format!("linerate-journal-{}", std::process::id()));
-        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
-        let error = existing(&pipe).unwrap_err();
-        std::fs::remove_file(&pipe).unwrap();
-        assert!(error.to_string().contains("it is no file but a pipe"), "{error}");
-    }
 }

@@ -4,9 +4,9 @@ use super::Session;
 use crate::axes::Axes;
 use crate::error::Error;
 use crate::measurement::{Metric, Outcome, PlannedCell, PlannedRate, PlannedSuite, Sides};
+use crate::output::note;
 use crate::parameters::Parameters;
 use crate::plan::Step;
-use crate::progress::note;
 use crate::stats::metric::Value;
 use crate::trial::{self, Context};
 

@@ -31,7 +31,7 @@ impl Session {
             return Ok(First::default());
         };
         if self.script.is_none() {
-            subject::set_up(planned)?;
+            self.tethers.extend(subject::set_up(planned, &self.interrupted)?);
         }
         servers.read_companions()?;
         if servers.awaits_upstream() {

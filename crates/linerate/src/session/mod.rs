@@ -6,6 +6,8 @@
 
 mod arms;
 mod capacity;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod learn;
 mod measure;
 mod prepare;
@@ -14,6 +16,8 @@ mod request;
 mod stored;
 mod written;
 
+#[cfg(any(test, fuzzing))]
+pub use fuzz::fuzz_stored;
 pub use measure::{seconds_in_all, seconds_or_guess};
 pub use request::{HostRequest, Request, fresh_seed};
 pub use stored::again;
@@ -33,11 +37,13 @@ use crate::plan;
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::stopping::{Made, Prospect, first_rounds};
-use crate::subject::{self, Servers};
+use crate::subject::{self, Servers, Tether};
 use crate::suite;
 use crate::system::Registry;
 use crate::timings::Timings;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 /// How a run ended.
@@ -76,6 +82,10 @@ pub struct Session {
     timings: Timings,
     progress: Progress,
     install: bool,
+    /// Set by a signal.
+    interrupted: Arc<AtomicBool>,
+    /// What setups have left in the background ends with these.
+    tethers: Vec<Tether>,
 }
 
 impl Session {
@@ -95,10 +105,10 @@ impl Session {
         }
         let home = home::find()?;
         let registry = Registry::load(&home)?;
-        let given = placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?;
+        let hosts = placement::hosts(&request.hosts.places, request.hosts.file.as_deref())?;
         let choice = match (resumed, &stored) {
             (Some(folder), Some(stored)) => {
-                stored::check_executed(folder, &stored.run, request, &given)?;
+                stored::check_executed(folder, &stored.run, request, &hosts)?;
                 stored::choice(&stored.run, &request.choice.suites)
             }
             _ => request.choice.clone(),
@@ -113,7 +123,6 @@ impl Session {
                 (registry, suites)
             }
         };
-        let hosts = stored.as_ref().map_or(given, |stored| stored.run.hosts.clone());
         if !hosts.is_empty() {
             if choice.probe {
                 return Err(Error::Input("--probe needs all roles on one host: leave out --host".into()));
@@ -132,7 +141,7 @@ impl Session {
         let lab = raise()?;
         let second = suites.iter().any(has_duets).then(raise).transpose()?;
         let (run, made, journal) = match (resumed, stored) {
-            (Some(folder), Some(stored)) => stored::open(folder, stored, suites)?,
+            (Some(folder), Some(stored)) => stored::open(folder, stored, suites, lab.hosts())?,
             _ => {
                 let run = new_run(request, suites, lab.as_ref());
                 let journal = Journal::new(out.cloned(), &run)?;
@@ -155,6 +164,8 @@ impl Session {
             timings: Timings::load(),
             progress,
             install: request.install,
+            interrupted,
+            tethers: Vec::new(),
         })
     }
 

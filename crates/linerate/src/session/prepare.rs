@@ -3,10 +3,10 @@
 use super::{Event, Session, arms, stored};
 use crate::error::Error;
 use crate::measurement::Outcome;
+use crate::output::note;
 use crate::placement;
 use crate::programs::elsewhere;
 use crate::programs::{self, Machine};
-use crate::progress::note;
 use crate::subject;
 use crate::system::build::Permission;
 use crate::system::install;

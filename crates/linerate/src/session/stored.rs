@@ -14,7 +14,7 @@ use crate::suite;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 /// Differences between two plans that an error names.
@@ -132,8 +132,11 @@ pub fn again(folder: &Path, command: &str) -> String {
     }
 }
 
-/// Learned values that could not have been learned.
+/// Learned values that could not have been learned, and suites that are files of their own.
 fn check_learned(run: &Run) -> Result<(), String> {
+    if let Some(suite) = run.suites.iter().find(|suite| suite::name_of(&suite.name) != suite.name) {
+        return Err(format!("`{}` is no name of a suite", suite.name));
+    }
     let subjects = run.comparison.iter().flat_map(|comparison| &comparison.subjects);
     if let Some(commit) = subjects.filter_map(|one| one.arm().resolved).find(|one| !is_hash(one)) {
         return Err(format!("`{commit}` is no commit"));
@@ -161,23 +164,40 @@ fn origins(run: &Run) -> Vec<String> {
     cells.map(|(suite, cell)| globset::escape(&format!("{}:{}", suite.name, plan::origin(cell)))).collect()
 }
 
-/// Opens the journal, after checking that the suites still have the stored cells.
+/// Opens the journal, after checking that the suites still have the stored cells, and the machines of the
+/// roles their addresses and CPUs.
 ///
 /// # Errors
-/// A cell has changed, or the journal cannot be opened.
+/// A cell or a machine has changed, or the journal cannot be opened.
 pub(super) fn open(
     folder: &Path,
     stored: Stored,
     now: Vec<PlannedSuite>,
+    hosts: Vec<PlannedHost>,
 ) -> Result<(Run, Units, Journal), Error> {
     let Stored { run, journal: made } = stored;
-    made.warnings.iter().for_each(|warning| crate::progress::note(&format!("warning: {warning}")));
+    made.warnings.iter().for_each(|warning| crate::output::note(&format!("warning: {warning}")));
+    let moved = run.hosts.iter().zip(&hosts).find(|(then, now)| place_of(then) != place_of(now));
+    if let Some((then, now)) = moved {
+        return Err(Error::Input(format!(
+            "{}: {} had {:?} when this run began, and has {:?}: start a new run",
+            folder.display(),
+            then.place,
+            place_of(then),
+            place_of(now)
+        )));
+    }
     for suite in &run.suites {
         let now = now.iter().find(|s| s.name == suite.name);
         check_same(folder, &without_systems(suite), now.map(without_systems).as_ref())?;
     }
     let journal = Journal::open(folder, &run)?;
     Ok((run, made, journal))
+}
+
+/// Where a machine is reached, and which of its CPUs are used.
+fn place_of(host: &PlannedHost) -> (Option<Ipv4Addr>, &[u32]) {
+    (host.address, &host.cpus)
 }
 
 /// Checks that each cell of `suite` is unchanged in `now`.

@@ -22,7 +22,7 @@ pub mod values;
 mod windows;
 pub mod words;
 
-pub(crate) use hooks::{clean_up, set_up};
+pub(crate) use hooks::{Tether, clean_up, set_up};
 pub(crate) use learn::{Learner, find_upstream};
 pub(crate) use plan::suite;
 pub(crate) use servers::{Server, Servers};

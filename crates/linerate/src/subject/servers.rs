@@ -237,7 +237,7 @@ impl<'a> Server<'a> {
             spec.set_option("streams", streams);
         }
         if load.are_calls {
-            spec.set_option("grpc", "yes");
+            spec.set_option("grpc", "unary");
         }
         let weighted = load.requests.iter().enumerate().map(|(number, one)| WeightedRequest {
             path: path(one),

@@ -80,7 +80,8 @@ impl Starter {
         let role = Role::Client;
         let client = Launch {
             role,
-            system: name.into(),
+            // What ends it is no fault of the server.
+            system: format!("the client of {name}"),
             host: HostName::Server,
             folder: PathBuf::from(role.to_string()),
             process: Some(process),

@@ -6,6 +6,7 @@ mod names;
 mod path;
 mod published;
 
+use crate::bounded;
 use crate::error::Error;
 use crate::home;
 use crate::measurement::PlannedSuite;
@@ -15,7 +16,6 @@ use expand::Key;
 use file::SuiteFile;
 use linerate_contract::nearest::suggestion;
 use published::PublishedFile;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A suite with its file.
@@ -50,7 +50,7 @@ pub enum Form {
 /// The first file that is not valid, with its line; or two suites of one name.
 pub fn load_all(home: &Path) -> Result<Vec<Suite>, Error> {
     let mut all: Vec<Suite> = Vec::new();
-    for folder in home::folders(home, "suites") {
+    for folder in home::folders(home, "suites")? {
         for path in sorted_entries(&folder)?.into_iter().filter(|path| is_suite_file(path)) {
             let suite = load(path)?;
             if let Some(other) = all.iter().find(|other| other.name == suite.name) {
@@ -75,7 +75,7 @@ pub fn name_of(name: &str) -> &str {
 }
 
 fn load(path: PathBuf) -> Result<Suite, Error> {
-    let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
+    let text = bounded::text(&path)?;
     let file = parse(&path, &text)?;
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let published = PublishedFile::beside(&path)?;

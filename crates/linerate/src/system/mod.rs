@@ -1,7 +1,7 @@
 //! Systems under test: `systems/<name>/system.toml`, and their presence on this machine.
 
 pub mod build;
-mod group;
+pub(crate) mod group;
 pub mod install;
 pub mod manifest;
 pub mod probe;
@@ -57,7 +57,7 @@ impl Registry {
     /// The first invalid manifest, with its line; or two variants or systems of the same name.
     pub fn load(home: &Path) -> Result<Self, Error> {
         let mut systems = BTreeMap::new();
-        let all = home::folders(home, "systems").into_iter().map(|folder| sorted_entries(&folder));
+        let all = home::folders(home, "systems")?.into_iter().map(|folder| sorted_entries(&folder));
         for folder in all.collect::<Result<Vec<_>, _>>()?.concat() {
             let file = folder.join("system.toml");
             if !file.is_file() {

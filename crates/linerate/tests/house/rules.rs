@@ -27,9 +27,11 @@ const PARTS: &[(&str, &[&str], &[&str])] = &[
         &[
             "address",
             "arm",
+            "bounded",
             "error",
             "home",
             "interrupt",
+            "output",
             "pins",
             "placement",
             "printable",

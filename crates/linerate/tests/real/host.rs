@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// State that must be equal before and after: addresses, routes, rules, network sysctls, mounts.
+/// State that must be equal before and after: the host's name, addresses, routes, rules, network sysctls,
+/// mounts.
 pub(crate) fn host_state() -> String {
-    let mut state = String::new();
+    let mut state = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     for file in ["/proc/net/dev", "/proc/net/route", "/proc/net/ipv6_route", "/proc/net/if_inet6"] {
         let text = fs::read_to_string(file).unwrap_or_default();
         // Only the names of links; their counters change.

@@ -1,12 +1,15 @@
 //! Killed runs leave nothing behind and can be resumed.
 
-use crate::common::{Folder, Named, Output};
+use crate::commands::{compare, workplace};
+use crate::common::{self, Folder, Named, Output};
 use crate::host::{assert_all_gone, host_state, lab_processes};
-use crate::{command, is_ok, machine};
+use crate::{command, is_ok, machine, shared_machine};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// SIGKILL at ten moments of a run, or at `LINERATE_TEST_KILLS` moments.
 #[test]
@@ -60,4 +63,40 @@ pub(crate) fn killed_and_resumed(folder: &Folder, run: impl Fn() -> Command) -> 
 fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
+}
+
+#[test]
+fn one_signal_ends_a_setup_and_the_cleanup_runs() {
+    let Some(_machine) = shared_machine() else { return };
+    for signal in [Signal::SIGTERM, Signal::SIGQUIT, Signal::SIGHUP] {
+        let folder = workplace("hooks-signal");
+        let mut compare = command(&["compare", "python3 server.py", "python3 ./server.py", "--out", "out"]);
+        // The second setup would begin if the first one's end were its failure alone.
+        compare.args(["--setup", "echo x >>began; sleep 1234", "--cleanup", "touch cleaned"]);
+        compare.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = compare.spawn().unwrap();
+        let began = folder.path().join("began");
+        let until = Instant::now() + Duration::from_secs(60);
+        while !began.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(130), "{signal}: {}", String::from_utf8_lossy(&out.stderr));
+        assert!(folder.path().join("cleaned").exists(), "{signal}");
+        assert_eq!(folder.read("began"), "x\n", "{signal}");
+    }
+}
+
+#[test]
+fn a_command_names_its_own_host_alone() {
+    let Some(_machine) = shared_machine() else { return };
+    if !nix::unistd::geteuid().is_root() {
+        return common::skip("root alone may name a host");
+    }
+    let (before, folder) = (host_state(), workplace("renames"));
+    let renames = "sh -c 'hostname evil && exec python3 server.py'";
+    let out = compare(&folder, &["python3 server.py", renames, "-n", "good", "-n", "evil"]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert_eq!(host_state(), before);
 }

@@ -85,6 +85,17 @@ fn a_body_is_sent_and_a_wrong_answer_fails_its_stream_alone() {
     assert_eq!((done.operations, done.bytes, done.errors.total()), (50, Bytes(0), 0));
 }
 
+#[test]
+fn a_server_of_tls_that_does_not_agree_to_http2_is_a_failure_of_tls() {
+    let (server_tls, client_tls) = good_certificates();
+    let server = Spec { tls: Some(server_tls), ..h2_server("https", 10) };
+    let (_server, address) = Engine::serving(&server);
+    let spec = Spec { tls: Some(client_tls), connections: 1, ..h2_client("h2", address, 10, 3, 1) };
+    let done = Engine::start(&spec).done();
+    assert_eq!(done.errors.0.get(&ErrorKind::TlsFailed), Some(&3), "{:?}", done.errors);
+    assert!(format!("{:?}", done.causes).contains("does not agree to HTTP/2"), "{:?}", done.causes);
+}
+
 pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()

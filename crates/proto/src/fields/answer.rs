@@ -1,6 +1,6 @@
 //! The fields of an answer.
 
-use super::Fields;
+use super::{Fields, is_split};
 
 /// The fields of an answer that an engine needs.
 #[derive(Debug, Default)]
@@ -9,6 +9,8 @@ pub(crate) struct AnswerFields {
     pub(crate) length: Option<u64>,
     /// `grpc-status`, of the trailers or of an answer without a body.
     pub(crate) rpc_status: Option<u32>,
+    /// The content is that of a call of gRPC.
+    pub(crate) is_rpc: bool,
     has_regular: bool,
     pub(crate) is_bad: bool,
 }
@@ -31,7 +33,15 @@ impl Fields for AnswerFields {
                 self.has_regular = true;
             }
             b"grpc-status" => {
-                self.rpc_status = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                let status = rpc_status(value);
+                self.is_bad |= status.is_none() || self.rpc_status.is_some();
+                self.rpc_status = status;
+                self.has_regular = true;
+            }
+            b"content-type" => {
+                let rest = value.strip_prefix(b"application/grpc");
+                self.is_rpc = rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';')));
+                self.is_bad |= is_split(value);
                 self.has_regular = true;
             }
             // Fields that concern one connection do not exist here (RFC 9113 section 8.2.2, RFC 9114 section
@@ -41,15 +51,60 @@ impl Fields for AnswerFields {
             }
             name => {
                 self.is_bad |= name.is_empty() || name[0] == b':' || name.iter().any(u8::is_ascii_uppercase);
+                self.is_bad |= is_split(value);
                 self.has_regular = true;
             }
         }
     }
 }
 
+/// A decimal number without a sign and without zeros in front.
+fn rpc_status(value: &[u8]) -> Option<u32> {
+    let is_number = value == b"0" || value.first().is_some_and(|first| (b'1'..=b'9').contains(first));
+    let text = std::str::from_utf8(value).ok().filter(|_| is_number)?;
+    text.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn taken(all: &[(&[u8], &[u8])]) -> AnswerFields {
+        let mut fields = AnswerFields::default();
+        all.iter().for_each(|(name, value)| fields.take(name, value));
+        fields
+    }
+
+    #[test]
+    fn a_status_of_grpc_is_one_plain_number() {
+        for (value, status) in
+            [(&b"0"[..], Some(0)), (b"13", Some(13)), (b"+0", None), (b"000", None), (b"", None)]
+        {
+            let fields = taken(&[(b"grpc-status", value)]);
+            assert_eq!((fields.rpc_status, fields.is_bad), (status, status.is_none()), "{value:?}");
+        }
+        assert!(taken(&[(b"grpc-status", b"13"), (b"grpc-status", b"0")]).is_bad);
+    }
+
+    #[test]
+    fn the_content_of_a_call_says_so() {
+        for (value, is_rpc) in [
+            (&b"application/grpc"[..], true),
+            (b"application/grpc+proto", true),
+            (b"application/grpcx", false),
+            (b"text/html", false),
+        ] {
+            assert_eq!(taken(&[(b"content-type", value)]).is_rpc, is_rpc);
+        }
+    }
+
+    #[test]
+    fn a_value_that_would_end_a_line_is_refused() {
+        for value in [&b"a\0"[..], b"a\rb", b"a\nb: c"] {
+            assert!(taken(&[(b"x", value)]).is_bad, "{value:?}");
+        }
+        assert!(!taken(&[(b"x", b"a\tb \xff")]).is_bad);
+    }
 
     #[test]
     fn a_status_has_three_digits_however_long_it_is() {

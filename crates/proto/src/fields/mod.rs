@@ -17,6 +17,13 @@ pub(crate) const MOST_FIELDS: usize = 64 << 10;
 /// What a field has beyond its name and value (RFC 7541 section 4.1, RFC 9114 section 4.2.2).
 pub(crate) const ENTRY: usize = 32;
 
+/// True for a value that a field must not have (RFC 9113 section 8.2.1, RFC 9114 section 4.2): an end that
+/// speaks HTTP/1.1 behind this one would take it for the end of the field.
+#[inline]
+pub(crate) fn is_split(value: &[u8]) -> bool {
+    value.iter().fold(false, |is_split, byte| is_split | matches!(byte, 0 | b'\r' | b'\n'))
+}
+
 /// Where a field is in a static table, and where its name is.
 pub(crate) fn find(table: &[(&str, &str)], name: &str, value: &str) -> (Option<usize>, Option<usize>) {
     let field = table.iter().position(|entry| *entry == (name, value));

@@ -1,6 +1,6 @@
 //! The fields of a request.
 
-use super::Fields;
+use super::{Fields, is_split};
 
 /// The methods that a server answers in different ways.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,7 @@ impl RequestFields {
 impl Fields for RequestFields {
     #[inline]
     fn take(&mut self, name: &[u8], value: &[u8]) {
+        self.is_bad |= is_split(value);
         let pseudo = [&b":method"[..], b":scheme", b":path", b":authority"];
         if let Some(at) = pseudo.iter().position(|known| *known == name) {
             self.is_bad |= self.has_regular || std::mem::replace(&mut self.pseudo[at], true);
@@ -66,5 +67,21 @@ impl Fields for RequestFields {
         }
         self.is_bad |= matches!(name, b"connection" | b"transfer-encoding" | b"upgrade" | b"keep-alive")
             || name == b"te" && value != b"trailers";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_would_end_a_line_is_refused_in_every_field() {
+        for name in [&b":path"[..], b"x"] {
+            for value in [&b"/\0"[..], b"/\r", b"/\nHost: evil"] {
+                let mut fields = RequestFields::default();
+                fields.take(name, value);
+                assert!(fields.is_bad, "{name:?} {value:?}");
+            }
+        }
     }
 }

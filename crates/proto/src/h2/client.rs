@@ -40,7 +40,9 @@ pub trait Answers {
     fn head(&mut self, lane: usize, head: &Head);
     /// Bytes of its body, from `at` on.
     fn body(&mut self, lane: usize, at: u64, bytes: &[u8]);
-    /// The answer ends with this status of gRPC.
+    /// The content of the answer is that of a call of gRPC.
+    fn rpc_content(&mut self, _lane: usize) {}
+    /// The answer has this status of gRPC.
     fn rpc_status(&mut self, _lane: usize, _status: u32) {}
     /// The stream is over; the body had this many bytes. The lane is free then.
     fn end(&mut self, lane: usize, bytes: u64, ended: Ended);

@@ -60,6 +60,11 @@ impl PeerStream {
         }
     }
 
+    /// True if both are of a kind of which an end has one stream (section 6.2.1, RFC 9204 section 4.2).
+    pub fn is_twice(&self, other: &Self) -> bool {
+        matches!(self.kind, Some(CONTROL | ENCODER | DECODER)) && self.kind == other.kind
+    }
+
     /// The peer has ended the stream.
     ///
     /// # Errors
@@ -155,6 +160,19 @@ mod tests {
             assert_eq!(fed(&bytes, size), Ok(Some(128)), "{size}");
         }
         assert_eq!(fed(&opening(), 3), Ok(None));
+    }
+
+    #[test]
+    fn an_end_has_one_control_stream_and_two_of_qpack() {
+        let of = |kind: &[u8]| {
+            let mut stream = PeerStream::default();
+            stream.feed(kind).unwrap();
+            stream
+        };
+        for kind in [&[0][..], &[2], &[3]] {
+            assert!(of(kind).is_twice(&of(kind)) && !of(kind).is_twice(&of(&[])), "{kind:?}");
+        }
+        assert!(!of(&[2]).is_twice(&of(&[3])) && !of(&[0x21]).is_twice(&of(&[0x21])));
     }
 
     #[test]

@@ -19,8 +19,12 @@ pub struct SiteRun {
 }
 
 impl SiteRun {
+    /// The name of its page, which is its address as well: a folder's name may have characters that an
+    /// address gives a meaning.
     fn file(&self) -> String {
-        format!("run-{}.html", self.name)
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let plain = |c: char| if is_plain(c) { c.to_string() } else { format!("_{:x}_", u32::from(c)) };
+        format!("run-{}.html", self.name.chars().map(plain).collect::<String>())
     }
 
     fn day(&self) -> &str {

@@ -9,15 +9,14 @@ mod sweep;
 
 pub(super) use spec::{paths_are_in, usual_size};
 
-use super::{Terminal, print};
+use super::Terminal;
 use crate::cli::{LOAD, LoadArgs, ResultArgs};
 use crate::error::Error;
 use crate::journal;
-use crate::progress::note;
+use crate::output::{self, note, warn};
 use crate::url::Url;
 use linerate_contract::Nanos;
 use operations::Operations;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -90,31 +89,26 @@ pub(super) fn urls(
     Ok(all)
 }
 
-/// Writes the JSON where it was requested, and the text to standard output unless the JSON goes there.
-fn publish(args: &ResultArgs, json: &str, text: &str) -> Result<(), Error> {
-    if let Some(path) = &args.json {
-        write_result(path, json)?;
-    }
+/// Prints the text, unless the JSON goes to standard output, and writes the JSON where it was requested. What
+/// was measured stands, whatever cannot be written.
+fn publish(args: &ResultArgs, json: &str, text: &str) {
     if args.json.as_deref() != Some(Path::new("-")) {
-        print(text)?;
+        warn(output::print(text));
     }
-    Ok(())
-}
-
-/// Replaces the progress line. A closed terminal is no error.
-fn show(line: &str) {
-    let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
-    let _ = std::io::stderr().flush();
+    if let Some(path) = &args.json {
+        write_result(path, json);
+    }
 }
 
 /// Writes a result to a file, or to standard output for `-`.
-fn write_result(path: &Path, text: &str) -> Result<(), Error> {
+fn write_result(path: &Path, text: &str) {
     if path == Path::new("-") {
-        return print(text).map(|_| ());
+        return warn(output::print(text));
     }
-    journal::write(path, text)?;
-    note(&format!("written: {}", path.display()));
-    Ok(())
+    match journal::write(path, text) {
+        Ok(()) => note(&format!("written: {}", path.display())),
+        failed => warn(failed),
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Loads whose operations are counted one by one: requests and round trips.
 
-use super::{LIVE, SECOND, failed, publish, show, write_result};
+use super::{LIVE, SECOND, failed, publish, write_result};
 use crate::cli::{LoadOptions, ResultArgs};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
+use crate::output::{self, show};
 use crate::report::Style;
 use crate::report::load::{self, LoadResult, Words};
 use crate::report::load_repeats as repeats;
@@ -12,7 +13,6 @@ use crate::report::load_series;
 use crate::report::numbers::plain;
 use crate::url::Scheme;
 use linerate_contract::{Done, Event, Sample, Spec};
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,12 +56,12 @@ impl<'a> Operations<'a> {
             let place = format!("{} of {} ", results.len() + 1, self.repeat);
             let (done, samples) = self.load(spec, &interrupted, if self.repeat > 1 { &place } else { "" })?;
             if let Some(path) = self.csv {
-                write_result(path, &load_series::csv(&load_series::of_operations(&done, &samples)))?;
+                write_result(path, &load_series::csv(&load_series::of_operations(&done, &samples)));
             }
             results.push((done, samples));
         }
         if !results.is_empty() {
-            self.publish(spec, &results)?;
+            self.publish(spec, &results);
         }
         if interrupted.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -115,10 +115,10 @@ impl<'a> Operations<'a> {
 
     /// Whether a progress line is shown.
     pub(super) fn is_live(&self) -> bool {
-        std::io::stderr().is_terminal() && !self.result.quiet
+        output::stderr_is_terminal() && !self.result.quiet
     }
 
-    fn publish(&self, spec: &Spec, results: &[(Done, Vec<Sample>)]) -> Result<(), Error> {
+    fn publish(&self, spec: &Spec, results: &[(Done, Vec<Sample>)]) {
         let (target, words) = (self.target, self.words);
         let results: Vec<LoadResult<'_>> =
             results.iter().map(|(done, samples)| LoadResult { target, words, spec, done, samples }).collect();
@@ -126,6 +126,6 @@ impl<'a> Operations<'a> {
             [one] if self.repeat == 1 => (load::json(one), load::text(one, self.style)),
             several => (repeats::json(several), repeats::text(several, self.style)),
         };
-        publish(self.result, &json, &text)
+        publish(self.result, &json, &text);
     }
 }

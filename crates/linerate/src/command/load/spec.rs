@@ -1,6 +1,7 @@
 //! The spec of the load engine's client, from a URL and options.
 
 use super::sweep;
+use crate::bounded;
 use crate::cli::{
     CONNECTIONS, ExchangeArgs, FlowArgs, LoadOptions, MessageArgs, SIZE, STREAMS, TrustArgs, VolumeArgs,
     half_of_cpus, rpc_method,
@@ -10,7 +11,6 @@ use crate::measurement::PlannedRequest;
 use crate::subject::{expected, requested, sent};
 use crate::url::{Scheme, Url};
 use linerate_contract::{Arrival, Request, Role, Spec, Tls, WeightedRequest};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -200,9 +200,7 @@ fn tls(url: &Url, trust: &TrustArgs) -> Result<Option<Tls>, Error> {
         return Ok(None);
     }
     let read = |option: &str, path: Option<&PathBuf>| match path {
-        Some(path) => {
-            fs::read_to_string(path).map_err(|e| Error::Input(format!("--{option} {}: {e}", path.display())))
-        }
+        Some(path) => bounded::text(path).map_err(|error| Error::Input(format!("--{option} {error}"))),
         None => Ok(String::new()),
     };
     Ok(Some(Tls {

@@ -1,14 +1,14 @@
 //! Streams over connections or flows of datagrams.
 
-use super::{LIVE, SECOND, failed, publish, show, write_result};
+use super::{LIVE, SECOND, failed, publish, write_result};
 use crate::cli::ResultArgs;
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
+use crate::output::{self, show};
 use crate::report::load_flows as report;
 use indicatif::{ProgressBar, ProgressStyle};
 use linerate_contract::{Done, Event, Sample, Spec};
-use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// arrived or too much failed.
 pub(super) fn run(mut specs: Vec<Spec>, target: &str, args: &ResultArgs) -> Result<ExitCode, Error> {
     let has_datagrams = report::has_datagrams(&specs[0]);
-    let live = std::io::stderr().is_terminal() && !args.quiet;
+    let live = output::stderr_is_terminal() && !args.quiet;
     let by_second = args.csv.is_some() || args.json.is_some();
     for spec in &mut specs {
         let every = if by_second { Some(SECOND) } else { live.then_some(LIVE) };
@@ -35,9 +35,9 @@ pub(super) fn run(mut specs: Vec<Spec>, target: &str, args: &ResultArgs) -> Resu
     }
     let runs: Vec<(Spec, Done)> = specs.into_iter().zip(results).collect();
     if let Some(path) = &args.csv {
-        write_result(path, &report::csv(&runs, &samples))?;
+        write_result(path, &report::csv(&runs, &samples));
     }
-    publish(args, &report::json(&runs, &samples), &report::text(target, &runs))?;
+    publish(args, &report::json(&runs, &samples), &report::text(target, &runs));
     if interrupted.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }

@@ -2,9 +2,9 @@
 
 use super::operations::Operations;
 use super::write_result;
-use crate::command::print;
 use crate::error::Error;
 use crate::interrupt;
+use crate::output::{self, warn};
 use crate::report::load_sweep::{self, Step, SweepResult};
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS};
 use crate::stats::highest_rate::{HighestRate, LatencyBound, RateSearch};
@@ -55,14 +55,14 @@ pub(super) fn sweep(
         _ => None,
     };
     let result = SweepResult { target: load.target, words: load.words, capacity, steps: &steps, highest };
+    if [load.result.json.as_deref(), load.csv].iter().all(|path| *path != Some(Path::new("-"))) {
+        warn(output::print(&load_sweep::text(&result, load.style)));
+    }
     if let Some(path) = load.result.json.as_deref() {
-        write_result(path, &load_sweep::json(&result))?;
+        write_result(path, &load_sweep::json(&result));
     }
     if let Some(path) = load.csv {
-        write_result(path, &load_sweep::csv(&result))?;
-    }
-    if [load.result.json.as_deref(), load.csv].iter().all(|path| *path != Some(Path::new("-"))) {
-        print(&load_sweep::text(&result, load.style))?;
+        write_result(path, &load_sweep::csv(&result));
     }
     if interrupted.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(ExitCode::SUCCESS) }
 }

@@ -112,8 +112,15 @@ impl Answers for LaneAnswers<'_> {
     }
 
     #[inline]
+    fn rpc_content(&mut self, lane: usize) {
+        self.lanes[lane].messages.are_typed();
+    }
+
+    #[inline]
     fn rpc_status(&mut self, lane: usize, status: u32) {
-        self.lanes[lane].rpc_status = Some(status);
+        if self.lanes[lane].rpc_status.replace(status).is_some() {
+            self.lanes[lane].messages.have_two_statuses();
+        }
     }
 
     #[inline]

@@ -128,11 +128,11 @@ impl<C: Wires> Layer for H2<C> {
         let scheme = if C::Wire::SHAKES { "https" } else { "http" };
         let most = if persistent { MOST_STREAMS } else { 1 };
         let streams = spec.number("streams", 1..=most)?.unwrap_or(1) as u16;
-        let calls = rpc::are_calls(spec)?;
+        let calls = Calls::of_client(spec)?;
         let messages = rpc::messages(spec)?;
         let (mut requests, mut verifiers) = (Vec::new(), Vec::new());
         each_request(spec, |path, host, request, expect| {
-            let encoded = match calls {
+            let encoded = match calls.is_some() {
                 true => EncodedRequest::grpc(scheme, path, host, request, messages)?,
                 false => EncodedRequest::new(scheme, path, host, request)?,
             };
@@ -157,7 +157,7 @@ impl<C: Wires> Layer for H2<C> {
                 order: Order::new(spec)?,
                 events: events(spec)?,
                 statuses: Box::new([0; STATUSES]),
-                calls: calls.then(Calls::default),
+                calls,
                 ended: Vec::with_capacity(streams.into()),
                 fresh: 0,
                 most: 0,

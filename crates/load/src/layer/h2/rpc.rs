@@ -38,9 +38,20 @@ pub(super) struct Calls {
     by_status: [u64; STATUSES],
     /// The messages of those that succeeded.
     pub(super) messages: u64,
+    /// Each call has one message of the server.
+    is_unary: bool,
 }
 
 impl Calls {
+    /// The calls of a client (`options.grpc`); `None`: operations are requests.
+    ///
+    /// # Errors
+    /// The option is another one.
+    pub(super) fn of_client(spec: &Spec) -> Result<Option<Self>, Refusal> {
+        let is_unary = spec.options.get("grpc").is_some_and(|kind| kind == UNARY);
+        Ok(are_calls(spec)?.then(|| Self { is_unary, ..Self::default() }))
+    }
+
     #[inline]
     pub(super) fn count(&mut self, status: Option<u32>) {
         if let Some(status) = status {
@@ -48,24 +59,25 @@ impl Calls {
         }
     }
 
-    /// The answer of a call is complete. One with another status than OK has failed, and one without a status
-    /// is not over.
+    /// The answer of a call is complete. One with another status than OK has failed, one without a status is
+    /// not over, and one without a message has answered nothing.
     ///
     /// # Errors
     /// The kind of failure.
     #[inline]
     pub(super) fn complete(&mut self, status: Option<u32>, messages: &Messages) -> Result<(), ErrorKind> {
         match status {
-            Some(DONE) => self.messages += u64::from(messages.complete()?),
+            Some(DONE) => match messages.complete()? {
+                0 => return Err(malformed("a successful call without a message")),
+                2.. if self.is_unary => return Err(malformed("several messages for a unary call")),
+                count => self.messages += u64::from(count),
+            },
             Some(status) => {
                 let name = NAMES.get(status as usize).unwrap_or(&"no status of gRPC");
                 let text = format!("status {status} of gRPC ({name}) in place of 0");
                 return Err(note(ErrorKind::WrongStatus, || Cause::new(text)));
             }
-            None => {
-                let text = "a response without grpc-status, so of no server of gRPC";
-                return Err(note(ErrorKind::Malformed, || Cause::new(text)));
-            }
+            None => return Err(malformed("a response without grpc-status, so of no server of gRPC")),
         }
         Ok(())
     }
@@ -73,6 +85,11 @@ impl Calls {
     pub(super) fn by_status(&self) -> impl Iterator<Item = (String, u64)> {
         self.by_status.iter().enumerate().map(|(status, count)| (format!("grpc-{status}"), *count))
     }
+}
+
+#[cold]
+fn malformed(text: &'static str) -> ErrorKind {
+    note(ErrorKind::Malformed, || Cause::new(text))
 }
 
 /// A byte that says whether a message is compressed, and its length in four bytes.
@@ -88,6 +105,10 @@ pub(super) struct Messages {
     /// Messages that are complete.
     count: u32,
     is_compressed: bool,
+    /// The content says that it consists of messages.
+    is_typed: bool,
+    /// A second status has arrived.
+    has_two_statuses: bool,
 }
 
 impl Messages {
@@ -115,18 +136,32 @@ impl Messages {
         self.count - before
     }
 
+    /// The content type is that of messages.
+    #[inline]
+    pub(super) fn are_typed(&mut self) {
+        self.is_typed = true;
+    }
+
+    /// A call has one status.
+    #[cold]
+    pub(super) fn have_two_statuses(&mut self) {
+        self.has_two_statuses = true;
+    }
+
     /// How many there were.
     ///
     /// # Errors
-    /// The last one has no end, or one is compressed, which no call allows.
+    /// The last one has no end, one is compressed, which no call allows, the content is no messages, or their
+    /// call has two statuses.
     #[inline]
     pub(super) fn complete(&self) -> Result<u32, ErrorKind> {
-        if self.have == 0 && !self.is_compressed {
-            return Ok(self.count);
-        }
-        let text =
-            if self.have > 0 { "a message of gRPC without its end" } else { "a compressed message of gRPC" };
-        Err(note(ErrorKind::Malformed, || Cause::new(text)))
+        Err(malformed(match self {
+            _ if self.have > 0 => "a message of gRPC without its end",
+            _ if self.is_compressed => "a compressed message of gRPC",
+            _ if self.has_two_statuses => "two statuses of gRPC for one call",
+            _ if !self.is_typed => "a response whose content-type is not application/grpc",
+            _ => return Ok(self.count),
+        }))
     }
 }
 
@@ -138,6 +173,9 @@ pub(super) fn messages(spec: &Spec) -> Result<usize, Refusal> {
     Ok(spec.number("messages", 1..=MOST_MESSAGES)?.unwrap_or(1) as usize)
 }
 
+/// The value of `options.grpc` for calls with one message of the server.
+const UNARY: &str = "unary";
+
 /// Whether operations are calls (`options.grpc`).
 ///
 /// # Errors
@@ -145,8 +183,10 @@ pub(super) fn messages(spec: &Spec) -> Result<usize, Refusal> {
 pub(super) fn are_calls(spec: &Spec) -> Result<bool, Refusal> {
     match spec.options.get("grpc").map(String::as_str) {
         None => Ok(false),
-        Some("yes") => Ok(true),
-        Some(other) => Err(Refusal::BadSpec(format!("\"options.grpc\" is \"yes\" or absent: {other:?}"))),
+        Some("yes" | UNARY) => Ok(true),
+        Some(other) => {
+            Err(Refusal::BadSpec(format!("\"options.grpc\" is \"yes\", \"unary\" or absent: {other:?}")))
+        }
     }
 }
 
@@ -158,7 +198,7 @@ mod tests {
     fn messages_are_counted_in_pieces_of_any_length() {
         let answer = [&[0, 0, 0, 0, 3][..], b"one", &[0; 5], &[0, 0, 0, 1, 0], &[7; 256]].concat();
         for length in 1..answer.len() {
-            let mut messages = Messages::default();
+            let mut messages = Messages { is_typed: true, ..Messages::default() };
             let ended: u32 = answer.chunks(length).map(|piece| messages.take(piece)).sum();
             assert_eq!(ended, 3);
             assert_eq!(messages.complete(), Ok(3), "pieces of {length}");
@@ -167,11 +207,26 @@ mod tests {
 
     #[test]
     fn a_message_that_is_cut_or_compressed_is_malformed() {
+        let typed = Messages { is_typed: true, ..Messages::default() };
         for answer in [&[0][..], &[0, 0, 0, 0, 2, 9], &[1, 0, 0, 0, 0]] {
-            let mut messages = Messages::default();
+            let mut messages = typed;
             messages.take(answer);
             assert_eq!(messages.complete(), Err(ErrorKind::Malformed), "{answer:?}");
         }
-        assert_eq!(Messages::default().complete(), Ok(0));
+        assert_eq!((typed.complete(), Messages::default().complete()), (Ok(0), Err(ErrorKind::Malformed)));
+    }
+
+    #[test]
+    fn a_call_that_succeeds_has_a_message_and_a_unary_one_has_one() {
+        let of = |grpc: &str, count: usize| {
+            let mut spec = Spec::new(linerate_contract::Role::Client, "h2c", "rr");
+            spec.set_option("grpc", grpc);
+            let mut calls = Calls::of_client(&spec).unwrap().unwrap();
+            let mut messages = Messages { is_typed: true, ..Messages::default() };
+            messages.take(&[0; PREFIX].repeat(count));
+            calls.complete(Some(DONE), &messages)
+        };
+        assert_eq!([of("yes", 1), of("yes", 2), of("unary", 1)], [Ok(()); 3]);
+        assert_eq!([of("yes", 0), of("unary", 0), of("unary", 2)], [Err(ErrorKind::Malformed); 3]);
     }
 }

@@ -118,6 +118,10 @@ impl ClientProtocol for H3 {
         stream.feed(bytes).map_err(|code| code.0 as u32)
     }
 
+    fn are_too_many(one: &PeerStream, other: &PeerStream) -> Option<u32> {
+        one.is_twice(other).then_some(Code::STREAM_CREATION_ERROR.0 as u32)
+    }
+
     fn finish_peer(&mut self, stream: &PeerStream) -> Result<(), u32> {
         stream.finish().map_err(|code| code.0 as u32)
     }
@@ -232,6 +236,10 @@ impl ServerProtocol for H3Page {
 
     fn feed_peer(&self, stream: &mut PeerStream, bytes: &[u8]) -> Result<(), u32> {
         stream.feed(bytes).map(drop).map_err(|code| code.0 as u32)
+    }
+
+    fn are_too_many(one: &PeerStream, other: &PeerStream) -> Option<u32> {
+        one.is_twice(other).then_some(Code::STREAM_CREATION_ERROR.0 as u32)
     }
 
     fn finish_peer(&self, stream: &PeerStream) -> Result<(), u32> {

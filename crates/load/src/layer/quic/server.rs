@@ -64,6 +64,11 @@ pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     /// The code that the connection is ended with.
     fn feed_peer(&self, stream: &mut Self::PeerStream, bytes: &[u8]) -> Result<(), u32>;
 
+    /// The code that the connection is ended with where the peer has both of these.
+    fn are_too_many(_one: &Self::PeerStream, _other: &Self::PeerStream) -> Option<u32> {
+        None
+    }
+
     /// The end of such a stream.
     ///
     /// # Errors

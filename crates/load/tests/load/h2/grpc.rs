@@ -51,10 +51,22 @@ fn streams_of_messages_are_sent_and_counted() {
     }
 }
 
+/// A field as a literal.
+fn field(name: &str, value: &str) -> Vec<u8> {
+    [&[0, name.len() as u8], name.as_bytes(), &[value.len() as u8], value.as_bytes()].concat()
+}
+
 /// `grpc-status` as a literal.
 fn status(value: &str) -> Vec<u8> {
-    [&b"\x00\x0bgrpc-status"[..], &[value.len() as u8], value.as_bytes()].concat()
+    field("grpc-status", value)
 }
+
+/// Status 200, with a content type.
+fn head(content: &str) -> Vec<u8> {
+    [vec![0x88], field("content-type", content)].concat()
+}
+
+const CONTENT: &str = "application/grpc";
 
 fn against(end: impl Fn(u32) -> Vec<u8> + Send + Sync + 'static) -> Done {
     let mut spec = call(h2_client("h2c", answers(move |_, stream| end(stream)), 0, 12, 4));
@@ -67,33 +79,56 @@ fn a_call_fails_by_the_status_in_its_trailers_or_without_one() {
     let with = |trailers: Vec<u8>| {
         move |stream| {
             let message = frame(0, 0, stream, &[0; 5]);
-            [frame(1, 4, stream, &[0x88]), message, frame(1, 5, stream, &trailers)].concat()
+            [frame(1, 4, stream, &head(CONTENT)), message, frame(1, 5, stream, &trailers)].concat()
         }
     };
     assert_eq!(against(with(status("0"))).operations, 12);
     let not_found = against(with(status("5")));
     assert_eq!(not_found.errors.0.get(&ErrorKind::WrongStatus), Some(&12), "{:?}", not_found.errors);
     assert_eq!(not_found.statuses.get("grpc-5"), Some(&12));
-    for value in ["", "x", "-1"] {
+    for value in ["", "x", "-1", "+0", "000"] {
         let malformed = against(with(status(value)));
         assert_eq!(malformed.errors.0.get(&ErrorKind::Malformed), Some(&12), "{:?}", malformed.errors);
     }
     let large = against(with(status("4000000000")));
     assert_eq!(large.statuses.get("grpc-17"), Some(&12), "{:?}", large.statuses);
     // An answer without a body has its status in the only block.
-    let alone = against(|stream| frame(1, 5, stream, &[&[0x88], &status("14")[..]].concat()));
+    let alone = against(|stream| frame(1, 5, stream, &[head(CONTENT), status("14")].concat()));
     assert_eq!(alone.errors.0.get(&ErrorKind::WrongStatus), Some(&12), "{:?}", alone.errors);
     // A message of two bytes, of which one arrives; and one that is compressed.
     for prefix in [[0, 0, 0, 0, 2], [1, 0, 0, 0, 1]] {
         let cut = against(move |stream| {
             let message = frame(0, 0, stream, &[&prefix[..], b"x"].concat());
-            [frame(1, 4, stream, &[0x88]), message, frame(1, 5, stream, &status("0"))].concat()
+            [frame(1, 4, stream, &head(CONTENT)), message, frame(1, 5, stream, &status("0"))].concat()
         });
         assert_eq!(cut.errors.0.get(&ErrorKind::Malformed), Some(&12), "{:?}", cut.errors);
     }
     // A page is no message.
     let page = against(super::good);
     assert_eq!(page.errors.0.get(&ErrorKind::Malformed), Some(&12), "{:?}", page.errors);
+}
+
+#[test]
+fn a_call_that_a_library_would_refuse_has_failed() {
+    let answer = |head: Vec<u8>, messages: usize, trailers: Vec<u8>| {
+        against(move |stream| {
+            let message = frame(0, 0, stream, &[0; 5].repeat(messages));
+            [frame(1, 4, stream, &head), message, frame(1, 5, stream, &trailers)].concat()
+        })
+    };
+    let both = [status("13"), status("0")].concat();
+    let begun = [head(CONTENT), status("13")].concat();
+    for (head, messages, trailers, what) in [
+        (head(CONTENT), 0, status("0"), "OK without a message"),
+        (head("text/html"), 1, status("0"), "a page"),
+        (vec![0x88], 1, status("0"), "no content type"),
+        (head(CONTENT), 1, both, "two statuses"),
+        (begun, 1, status("0"), "a status at each end"),
+    ] {
+        let done = answer(head, messages, trailers);
+        assert_eq!(done.errors.0.get(&ErrorKind::Malformed), Some(&12), "{what}: {:?}", done.errors);
+    }
+    assert_eq!(answer(head("application/grpc+proto"), 1, status("0")).operations, 12);
 }
 
 #[test]
@@ -108,5 +143,5 @@ fn what_is_no_base64_and_another_value_of_the_option_are_refused() {
     let body = wrong(|spec| spec.request.as_mut().unwrap().body = "?".into());
     assert!(body.contains("\"request.body\" of a call of gRPC is Base64"), "{body}");
     let option = wrong(|spec| spec.set_option("grpc", "no"));
-    assert!(option.contains("\"options.grpc\" is \"yes\" or absent"), "{option}");
+    assert!(option.contains("\"options.grpc\" is \"yes\", \"unary\" or absent"), "{option}");
 }

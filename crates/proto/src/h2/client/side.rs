@@ -29,7 +29,10 @@ impl<A: Answers> ClientSide<'_, A> {
     }
 
     #[inline]
-    fn rpc_status(&mut self, lane: usize, fields: &AnswerFields) {
+    fn rpc(&mut self, lane: usize, fields: &AnswerFields) {
+        if fields.is_rpc {
+            self.answers.rpc_content(lane);
+        }
         if let Some(status) = fields.rpc_status {
             self.answers.rpc_status(lane, status);
         }
@@ -60,7 +63,7 @@ impl<A: Answers> Side for ClientSide<'_, A> {
             // Interim answers, and trailers.
             (None, Some(100..200)) if !end => {}
             (Some(_), None) if end => {
-                self.rpc_status(lane, fields);
+                self.rpc(lane, fields);
                 self.complete(link, lane);
             }
             (None, Some(status @ 200..)) => {
@@ -68,8 +71,8 @@ impl<A: Answers> Side for ClientSide<'_, A> {
                 let length = if state.bodiless || end { Some(0) } else { fields.length };
                 let framing = length.map_or(BodyFraming::UntilClose, BodyFraming::Length);
                 self.answers.head(lane, &Head { status, framing, reusable: true });
+                self.rpc(lane, fields);
                 if end {
-                    self.rpc_status(lane, fields);
                     self.complete(link, lane);
                 }
             }

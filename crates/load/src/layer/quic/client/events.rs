@@ -184,6 +184,11 @@ impl<P: ClientProtocol> Quic<P> {
             }
         }
         let _ = chunks.finalize();
+        let own = &connection.peers[at].1;
+        let mut others = connection.peers.iter().filter(|(other, _)| *other != id);
+        if let Some(code) = others.find_map(|(_, other)| P::are_too_many(own, other)) {
+            outcome = Err(code);
+        }
         if is_over {
             connection.peers.swap_remove(at);
         }

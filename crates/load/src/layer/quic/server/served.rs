@@ -119,6 +119,10 @@ impl<P: ServerProtocol> Served<P> {
             }
         };
         let _ = chunks.finalize();
+        let is_over = match self.excess(id) {
+            Some(code) => Err(code),
+            None => is_over,
+        };
         let outcome = match is_over {
             Ok(false) => return,
             Ok(true) if id.dir() == Dir::Uni => {
@@ -142,6 +146,13 @@ impl<P: ServerProtocol> Served<P> {
             Err(code) => self.connection.close(now, VarInt::from_u32(code), Bytes::new()),
             Ok(()) => {}
         }
+    }
+
+    /// The code for a stream of the peer's that it has twice.
+    fn excess(&self, id: StreamId) -> Option<u32> {
+        let own = self.peers.get(&id)?;
+        let mut others = self.peers.iter().filter(|(other, _)| **other != id);
+        others.find_map(|(_, other)| P::are_too_many(own, other))
     }
 
     /// A request that is over.

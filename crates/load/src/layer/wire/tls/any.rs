@@ -8,11 +8,12 @@ use super::config::{bad, preferring_aes_128, protocols};
 use super::trust::{identified, note_closed, note_tls, verifier};
 use super::tunnel::TunnelMouth;
 use super::{describe_security, plain};
+use crate::cause::note;
 use crate::layer::wire::{Flow, Received, Room, Sink, Source, Wire, Wires};
 use crate::refusal::Refusal;
 use crate::socket::{recv, send, stream_error};
 use linerate_contract::resumption::Handshakes;
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{Cause, ErrorKind, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 use rustls::pki_types::ServerName;
@@ -34,6 +35,8 @@ pub struct AnyTlsConnector {
     name: ServerName<'static>,
     /// What asks a proxy for a tunnel.
     tunnel: Option<Arc<[u8]>>,
+    /// The server has to agree to HTTP/2 (RFC 9113 section 3.3); to HTTP/1.1 it need not.
+    needs_h2: bool,
 }
 
 impl Wires for AnyTlsConnector {
@@ -45,14 +48,22 @@ impl Wires for AnyTlsConnector {
         config.alpn_protocols = protocols(spec);
         let name = server_name(spec)?;
         let tunnel = spec.tunnel.as_ref().map(|tunnel| tunnel.request().into_bytes().into());
-        Ok(Self { config: Arc::new(config), name, tunnel })
+        Ok(Self { config: Arc::new(config), name, tunnel, needs_h2: spec.layer == "h2" })
     }
 
     fn wire(&self, _room: Room) -> Result<AnyTlsWire, ErrorKind> {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
         let tunnel = self.tunnel.clone().map(|request| Box::new(TunnelMouth::new(request)));
-        Ok(AnyTlsWire { tls, tunnel, connected: false, is_counted: false, cut: false, first: [0; FIRST] })
+        Ok(AnyTlsWire {
+            tls,
+            tunnel,
+            needs_h2: self.needs_h2,
+            connected: false,
+            is_counted: false,
+            cut: false,
+            first: [0; FIRST],
+        })
     }
 }
 
@@ -61,6 +72,7 @@ impl Wires for AnyTlsConnector {
 pub struct AnyTlsWire {
     tls: Box<ClientConnection>,
     tunnel: Option<Box<TunnelMouth>>,
+    needs_h2: bool,
     connected: bool,
     /// Its handshake was asked for.
     is_counted: bool,
@@ -89,6 +101,10 @@ impl Wire for AnyTlsWire {
             if self.tls.is_handshaking() && (sent == Flow::Blocked || self.fill(socket)? == 0) {
                 return Ok(Flow::Blocked);
             }
+        }
+        if self.needs_h2 && self.tls.alpn_protocol() != Some(b"h2") {
+            let text = "the server does not agree to HTTP/2 (ALPN h2)";
+            return Err(note(ErrorKind::TlsFailed, || Cause::new(text)));
         }
         self.flush(socket)
     }
