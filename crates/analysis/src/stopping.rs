@@ -17,10 +17,11 @@ mod tables;
 use crate::judge::pairs::{JudgedPair, Judgement, judge, judge_until};
 use crate::stats::early;
 use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::metric::Value;
 use crate::stats::sequential::{last_look, next_look};
 use linerate_contract::Nanos;
 use linerate_model::{
-    ComparisonKind, Duet, Measurement, Outcome, PlannedPair, PlannedSuite, Policy, Run, Stage, Trial,
+    ComparisonKind, Duet, Measurement, Metric, Outcome, PlannedPair, PlannedSuite, Policy, Run, Stage, Trial,
     is_given_up, pair_id,
 };
 use std::collections::BTreeMap;
@@ -51,6 +52,8 @@ const SOME_OPERATIONS: f64 = 60.0;
 const SIDES: f64 = 2.0;
 /// The units that a budget has time for, however slow its systems are.
 const LEAST_UNITS: f64 = 6.0;
+/// The windows of a second load, and the starts of their clients.
+const TIME_OF_SECOND_LOAD: f64 = 1.05;
 /// The part of the budget that the second series of suspects may take beyond it.
 const FOR_CONFIRMATION: f64 = 0.5;
 
@@ -126,6 +129,7 @@ impl<'a> Made<'a> {
             0 => mean(self.duets.iter().map(first)),
             _ => mean(self.units(&self.run.suites[suite]).map(of_unit)),
         };
+        let unit = unit + self.time_of_second_load();
         let solos = solos as f64 * mean(self.trials.iter().map(Trial::time));
         let time = (self.seconds_left(suite) - solos).max(0.0);
         let in_round = unit * pairs as f64;
@@ -158,7 +162,7 @@ impl<'a> Made<'a> {
         let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count();
         let name = &self.run.suites[suite].name;
         let warm = self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name);
-        let share = budget.as_secs_f64() / pairs as f64 / enough;
+        let share = budget.as_secs_f64() / pairs as f64 / enough - self.time_of_second_load();
         let usual = worthwhile(mean(warm.map(Duet::preparation)), share);
         let usual = if unit <= EARLY_UNITS { usual.min(EARLY_WINDOWS) } else { usual };
         let alone = self.trials.iter().filter(|trial| trial.suite == *name);
@@ -166,6 +170,24 @@ impl<'a> Made<'a> {
         // Not longer than would leave time for an early verdict.
         let longest = Duration::from_secs_f64(budget.as_secs_f64() / pairs as f64 / LEAST_UNITS).into();
         usual.max(slowest.unwrap_or(Nanos::ZERO).min(longest))
+    }
+
+    /// The rate of the second load of a suite's pairs, by the trial of the baseline alone. `None` without one,
+    /// and before that trial.
+    pub fn second_load(self, suite: usize) -> Option<u64> {
+        let planned = self.run.servers()?.1.latency?;
+        let suite = &self.run.suites[suite];
+        let baseline = &suite.cells.first()?.id;
+        let mut of_base = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == *baseline);
+        let capacity =
+            of_base.find_map(|trial| Metric::OperationsPerSecond.value(trial.measurement.as_ref()?));
+        planned.per_second(Some(capacity?))
+    }
+
+    /// Seconds of a unit that its second load takes.
+    fn time_of_second_load(self) -> f64 {
+        let has_one = self.run.servers().is_some_and(|(_, load)| load.latency.is_some());
+        if has_one { TIME_OF_SECOND_LOAD } else { 0.0 }
     }
 
     /// Seconds that a suite has left. A run with a budget gives each suite an equal share, and what the ones
@@ -204,7 +226,8 @@ impl<'a> Made<'a> {
             !of_cell.is_empty() && of_cell.iter().all(|outcome| **outcome != Outcome::Ok)
         };
         let Some(against) = against else { return is_given_up(outcomes(cell).into_iter()) };
-        let units = self.duets.iter().filter(|duet| duet.suite == *suite && duet.id() == id);
+        let of_pair = |duet: &&Duet| duet.suite == *suite && duet.id() == id && duet.rate.is_none();
+        let units = self.duets.iter().filter(of_pair);
         has_only_failed(cell) || has_only_failed(against) || is_given_up(units.map(|duet| &duet.outcome))
     }
 
@@ -250,7 +273,12 @@ impl<'a> Made<'a> {
         };
         let suite = &self.run.suites[index];
         let chosen = |is_chosen: fn(&JudgedPair) -> bool| self.chosen(index, &judged, is_chosen);
-        let unit = mean(self.duets.iter().filter(|duet| duet.suite == suite.name).map(Duet::time));
+        let of_suite = || self.duets.iter().filter(|duet| duet.suite == suite.name);
+        let second = of_suite().filter(|duet| duet.rate.is_some()).map(Duet::time);
+        let units = of_suite().filter(|duet| duet.rate.is_none()).map(Duet::time);
+        // A second load is a part of its unit.
+        let share_of_second = second.clone().count() as f64 / units.clone().count().max(1) as f64;
+        let unit = mean(units) + mean(second) * share_of_second;
         let rounds = |pairs: usize, left: f64| (left / (unit * pairs as f64)).max(0.0) as u32;
         let (open, left) = (chosen(|pair| !pair.is_decided()), self.seconds_left(index));
         match rounds(open.len(), left) {
@@ -288,8 +316,7 @@ impl<'a> Made<'a> {
     }
 
     fn units(self, suite: &PlannedSuite) -> impl Iterator<Item = &'a Duet> {
-        let is_unit = move |duet: &&Duet| duet.suite == suite.name && !duet.warmup && duet.probe.is_none();
-        self.duets.iter().filter(is_unit)
+        self.duets.iter().filter(move |duet| duet.suite == suite.name && duet.is_of_first_load())
     }
 
     fn spent(self, is_meant: impl Fn(&String) -> bool) -> f64 {
@@ -303,13 +330,14 @@ impl<'a> Made<'a> {
         let suite = &self.run.suites[suite].name;
         let trials = self.trials.iter().filter(|trial| trial.suite == *suite && !trial.warmup);
         let duets = self.duets.iter().filter(|duet| duet.suite == *suite && !duet.warmup);
-        let trials = trials.map(|trial| (trial.cell.clone(), trial.time()));
+        let trials = trials.map(|trial| (trial.cell.clone(), trial.time(), 1.0));
         let mut times = BTreeMap::<String, (f64, f64)>::new();
-        for (id, time) in trials.chain(duets.map(|duet| (duet.id(), duet.time()))) {
+        let duets = duets.map(|duet| (duet.id(), duet.time(), if duet.rate.is_none() { 1.0 } else { 0.0 }));
+        for (id, time, one) in trials.chain(duets) {
             let (sum, count) = times.entry(id).or_default();
-            (*sum, *count) = (*sum + time.as_secs_f64(), *count + 1.0);
+            (*sum, *count) = (*sum + time.as_secs_f64(), *count + one);
         }
-        times.into_iter().map(|(id, (sum, count))| (id, sum / count)).collect()
+        times.into_iter().map(|(id, (sum, count))| (id, sum / f64::max(count, 1.0))).collect()
     }
 }
 

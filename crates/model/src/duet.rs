@@ -20,6 +20,9 @@ pub struct Duet {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warmup: bool,
     pub sharing: Sharing,
+    /// The rate of the second load of a comparison: an open loop, of which the cells know nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
     /// Set in a duet of a cell with itself in which CPU time was taken from a role of one side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
@@ -52,6 +55,11 @@ impl Duet {
         }
     }
 
+    /// False for a unit of the warm-up, of a probe, or of a second load.
+    pub fn is_of_first_load(&self) -> bool {
+        !self.warmup && self.probe.is_none() && self.rate.is_none()
+    }
+
     /// Wall time until its systems are ready.
     pub fn preparation(&self) -> Nanos {
         self.time_of(Stage::Raise) + self.time_of(Stage::Start) + self.time_of(Stage::Verify)
@@ -78,6 +86,7 @@ impl SideWindow {
         self.uncounted += next.uncounted;
         next.errors.0.iter().for_each(|(kind, count)| self.errors.add(*kind, *count));
         next.cpu.iter().for_each(|(role, time)| *self.cpu.entry(*role).or_default() += *time);
+        self.latency = self.latency.zip(next.latency.as_ref()).map(|(latency, next)| latency.with(next));
         self
     }
 

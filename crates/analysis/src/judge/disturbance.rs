@@ -32,7 +32,7 @@ pub struct Disturbance {
 
 /// `None` for a quiet run, and where nothing is known.
 pub fn disturbed(journal: &SortedJournal<'_>) -> Option<Disturbance> {
-    let measured = journal.all_duets().filter(|duet| !duet.warmup && duet.probe.is_none());
+    let measured = journal.all_duets().filter(|duet| duet.is_of_first_load());
     let units: Vec<[f64; 2]> = measured.filter_map(shares).collect();
     let is_of_cells = units.is_empty();
     let all = if is_of_cells { by_cell(journal) } else { units };

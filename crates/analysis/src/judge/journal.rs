@@ -14,6 +14,8 @@ pub struct SortedJournal<'a> {
     duets: BTreeMap<&'a str, BTreeMap<String, BTreeMap<u32, &'a Duet>>>,
     /// Warm-up units, for the time that they took.
     warm_duets: Vec<&'a Duet>,
+    /// Units of a second load, of all pairs.
+    second_loads: Vec<&'a Duet>,
     /// The relative difference that matters in this run.
     pub margin: f64,
     /// Lines of cells, pairs or suites that are not in the plan.
@@ -38,6 +40,7 @@ impl<'a> SortedJournal<'a> {
             suites: BTreeMap::new(),
             duets: BTreeMap::new(),
             warm_duets: Vec::new(),
+            second_loads: Vec::new(),
             margin: run.policy().verdict().map_or(MARGIN, |builds| builds.margin),
             unknown_cells: 0,
             replaced: 0,
@@ -73,6 +76,10 @@ impl<'a> SortedJournal<'a> {
                 self.warm_duets.push(duet);
                 continue;
             }
+            if duet.rate.is_some() {
+                self.second_loads.push(duet);
+                continue;
+            }
             let of_suite = self.duets.get_mut(duet.suite.as_str());
             let Some(units) = of_suite.and_then(|ids| ids.get_mut(&duet.id())) else {
                 self.unknown_cells += 1;
@@ -103,7 +110,7 @@ impl<'a> SortedJournal<'a> {
 
     pub fn all_duets(&self) -> impl Iterator<Item = &'a Duet> {
         let measured = self.duets.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).copied();
-        measured.chain(self.warm_duets.iter().copied())
+        measured.chain(self.warm_duets.iter().chain(&self.second_loads).copied())
     }
 
     pub fn trials(&self) -> impl Iterator<Item = &'a Trial> {

@@ -91,10 +91,24 @@ pub fn bound<'a>(
     })
 }
 
-/// The share of the lab's CPU time that went to processes outside of the trials, if it is more than 10 %. A
-/// lower bound: process times include some interrupts that are counted separately too. `None` also where the
+/// What processes of others were seen to use, by their own clocks: the mean. `None` where a measurement
+/// does not know it.
+fn seen<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> Option<f64> {
+    let shares: Vec<f64> = measurements.map(|measurement| measurement.others).collect::<Option<_>>()?;
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+/// The share of the lab's CPU time that went to processes outside of the trials, if it is more than 10 %: what
+/// these were seen to use. Where they were not seen, the difference of the CPUs' ticks and the trials' own
+/// clocks; process times include some interrupts that are counted separately too. `None` also where the
 /// process times are incomplete.
-pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) -> Option<f64> {
+pub fn disturbance<'a>(
+    measurements: impl IntoIterator<Item = &'a Measurement, IntoIter: Clone>,
+) -> Option<f64> {
+    let measurements = measurements.into_iter();
+    if let Some(share) = seen(measurements.clone()) {
+        return (share > DISTURBED).then_some(share);
+    }
     let load = Load::from_measurements(measurements);
     let others: f64 = load.cpus.values().map(|cpu| (cpu.busy - load.own(cpu)).max(0.0)).sum();
     let others = (others - load.paths).max(0.0);
@@ -105,6 +119,9 @@ pub fn disturbance<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) 
 /// The share of the lab's CPU time in a unit of a duet that went to processes of neither side. A lower bound,
 /// and `None`, as for [`disturbance`]; whatever its size.
 pub fn strangers(sides: [&Measurement; 2]) -> Option<f64> {
+    if let Some(share) = seen(sides.into_iter()) {
+        return Some(share);
+    }
     let loads = sides.map(|side| Load::from_measurements([side]));
     let of_cpus = |of: fn(&Cpu) -> f64| loads.iter().flat_map(|load| load.cpus.values()).map(of).sum::<f64>();
     let own: f64 = loads.iter().map(|load| load.paths + load.roles.values().sum::<f64>()).sum();
@@ -344,6 +361,19 @@ mod tests {
         let coarse = Measurement { flags: vec![LabFlag::CpuFromProc], ..side(25) };
         assert_eq!(share(&coarse, &side(25)), None);
         assert_eq!(share(&Measurement::default(), &Measurement::default()), None);
+    }
+
+    #[test]
+    fn what_others_were_seen_to_use_is_known_better_than_by_ticks() {
+        let side = |others| {
+            let cpus = vec![cpu(0, &[Client], 40, 10), cpu(1, &[Server], 100, 10)];
+            Measurement { others, ..second(&[(Client, 10), (Server, 25)], cpus) }
+        };
+        assert_eq!(strangers([&side(Some(0.02)), &side(Some(0.04))]), Some(0.03));
+        assert_eq!(disturbance([&side(Some(0.02))]), None);
+        assert_eq!(disturbance([&side(Some(0.3)), &side(Some(0.1))]), Some(0.2));
+        let by_ticks = strangers([&side(None), &side(Some(0.02))]).unwrap();
+        assert!(by_ticks > 0.2, "{by_ticks}");
     }
 
     #[test]

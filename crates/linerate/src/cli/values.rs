@@ -10,6 +10,9 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
     };
     match number.parse::<f64>() {
         Ok(number) if number > 0.0 && number / unit < 0.5 => Ok(number / unit),
+        Ok(number) if (0.5..50.0).contains(&number) && unit == 1.0 => {
+            Err(format!("is that {number} %? Write {number}%"))
+        }
         _ => Err("expected a difference above 0 and below 50%, such as 1%".into()),
     }
 }
@@ -78,6 +81,13 @@ pub(super) fn expectation(text: &str) -> Result<Expectation, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_margin_without_a_unit_is_asked_for_it() {
+        assert_eq!([percent("5%"), percent("0.05"), percent("0.5 %")], [Ok(0.05), Ok(0.05), Ok(0.005)]);
+        assert_eq!(percent("5").unwrap_err(), "is that 5 %? Write 5%");
+        assert!(percent("60%").is_err() && percent("x").is_err());
+    }
 
     #[test]
     fn an_expectation_has_parts_by_name() {

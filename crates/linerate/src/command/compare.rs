@@ -19,6 +19,9 @@ use linerate_contract::nearest::suggestion;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// The status of a slowdown, with `--fail-on slower`.
+const SLOWER: u8 = 1;
+
 /// Compares two builds, or two stored runs.
 ///
 /// # Errors
@@ -34,6 +37,9 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
         Measured { end: End::Interrupted, .. } => Ok(ExitCode::from(130)),
         Measured { comparison, .. } if comparison.conclusion == Verdict::Missing => {
             Err(Error::NothingMeasured(comparison.sentence))
+        }
+        Measured { comparison, .. } if comparison.conclusion == Verdict::Slower && args.fail_on.is_some() => {
+            Ok(ExitCode::from(SLOWER))
         }
         Measured { .. } => Ok(ExitCode::SUCCESS),
     }
@@ -264,7 +270,7 @@ mod tests {
     }
 
     fn of_addresses(words: &[&str]) -> Result<(GivenServers, CompareFlags), String> {
-        let CompareArgs { what, mut flags } = parsed(words);
+        let CompareArgs { what, mut flags, .. } = parsed(words);
         match What::of_words(&what, &mut flags).map_err(|e| e.to_string())? {
             What::Servers(servers) => Ok((servers, flags)),
             other => panic!("{other:?}"),

@@ -21,7 +21,8 @@ impl Session {
     /// The user stopped the run, the journal cannot be written, or the lab is lost.
     pub(super) fn measure_suite(&mut self, suite: usize, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let mut done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
-        done.extend(self.duets.iter().map(|duet| (duet.suite.clone(), duet.id(), duet.unit, duet.warmup)));
+        let of_first_load = self.duets.iter().filter(|duet| duet.rate.is_none());
+        done.extend(of_first_load.map(|duet| (duet.suite.clone(), duet.id(), duet.unit, duet.warmup)));
         let name = self.run.suites[suite].name.clone();
         let mut open = plan::order_of(&self.run, suite);
         open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.unit, step.warmup)));
@@ -108,14 +109,19 @@ impl Session {
         let windows = if is_compared { WINDOWS } else { 1 };
         let least = least.max(Nanos(self.run.learned.least_window().0 * u64::from(windows)));
         let manner = Manner::at_least(self.sharing_of(step), least, windows);
-        let entry = match (step.against, &mut self.second) {
-            (None, _) | (_, None) => trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial),
+        let second_load = self.made().second_load(step.suite).filter(|_| is_compared && !is_control(step));
+        let entries = match (step.against, &mut self.second) {
+            (None, _) | (_, None) => {
+                vec![Entry::Trial(trial::run(self.lab.as_mut(), context, planned, step)?)]
+            }
             (Some(_), Some(second)) => {
                 let labs = [self.lab.as_mut(), second.as_mut()];
-                trial::duet::run(labs, context, planned, step, manner, self.run.seed).map(Entry::Duet)
+                let units =
+                    trial::duet::run(labs, context, planned, step, manner, self.run.seed, second_load)?;
+                units.into_iter().map(Entry::Duet).collect()
             }
         };
-        self.keep(entry?)?;
+        entries.into_iter().try_for_each(|entry| self.keep(entry))?;
         self.progress.done();
         Ok(())
     }
@@ -140,7 +146,8 @@ impl Session {
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;
-        let earlier = self.duets.iter().find(|duet| !duet.warmup && of_pair(duet)).map(|duet| duet.sharing);
+        let measured = self.duets.iter().filter(|duet| !duet.warmup && duet.rate.is_none());
+        let earlier = measured.into_iter().find(of_pair).map(|duet| duet.sharing);
         let cells = [step.cell, step.against.unwrap_or(step.cell)].map(|cell| &suite.cells[cell]);
         let of_table = cells[0].pairs.filter(|_| cells[0].pairs == cells[1].pairs && step.probe.is_none());
         // Side by side, the other side of a probe would get what is taken.
@@ -197,7 +204,9 @@ impl Session {
                 self.trials.push(trial);
             }
             Entry::Duet(duet) => {
-                self.timings.update_pair(&duet);
+                if duet.rate.is_none() {
+                    self.timings.update_pair(&duet);
+                }
                 self.duets.push(duet);
             }
         }
@@ -235,6 +244,11 @@ pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> [f64; 2] 
     };
     let sum = |[low, high]: [f64; 2], [rounds, most]: [f64; 2]| [low + rounds, high + most];
     run.suites.iter().enumerate().map(of_suite).fold([0.0; 2], sum)
+}
+
+/// A cell beside itself.
+fn is_control(step: &Step) -> bool {
+    step.against == Some(step.cell)
 }
 
 fn key_of(trial: &Trial) -> (String, String, u32, bool) {

@@ -8,7 +8,8 @@ use super::windows::{Manner, Place, Unit};
 use super::{Context, Stages, Stopped, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label};
-use crate::measurement::{Duet, PlannedCell, PlannedSuite, Probe, Stage};
+use crate::measurement::{Duet, PlannedCell, PlannedSuite, Probe, Sharing, Stage};
+use crate::parameters::Parameters;
 use crate::plan::Step;
 use linerate_contract::Nanos;
 use rand::{RngExt, SeedableRng};
@@ -19,7 +20,8 @@ use std::collections::BTreeMap;
 /// larger one makes a role the bottleneck that was none.
 pub const PROBE_SHARE: f64 = 0.2;
 
-/// Measures one unit of a pair.
+/// Measures one unit of a pair. With a `second` load, an open loop of this rate follows on the same launch,
+/// and is a unit of its own.
 ///
 /// # Errors
 /// [`LabError::Interrupted`] or [`LabError::Lost`]: the run cannot go on. All else is an outcome.
@@ -30,7 +32,8 @@ pub fn run(
     step: &Step,
     manner: Manner,
     seed: u64,
-) -> Result<Duet, LabError> {
+    second: Option<u64>,
+) -> Result<Vec<Duet>, LabError> {
     let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
     let at = labs[0].now();
     let of_role = step.probe.map_or(0, |role| role as u64 + 1) << 16;
@@ -42,7 +45,11 @@ pub fn run(
     let [one, two] = labs;
     let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let [first_to_start, first_to_warm_up] = random.random();
+    let paced = second.map(|rate| cells.map(|cell| at_rate(cell, rate)));
+    let of_second = |cells| Unit::new(context, cells, Manner::of_second_load(), None, random.clone());
+    let mut second_unit = paced.as_ref().map(|cells| of_second(cells.each_ref()));
     let mut unit = Unit::new(context, cells, manner, probe, random);
+    let (mut of_second, mut second_at, mut second_stages) = (None, at, BTreeMap::new());
     let result = (|| {
         let launches = unit.launches(step.warmup)?;
         let label = |cell: &PlannedCell| Label {
@@ -58,7 +65,15 @@ pub fn run(
         both_stages([&mut *a, &mut *b], first_to_warm_up, &mut stages, |lab, side, stages| {
             warm_up(lab, &launches[side], stages)
         })?;
-        unit.measure([&mut *a, &mut *b], &launches, &mut stages)
+        let measured = unit.measure([&mut *a, &mut *b], &launches, &mut stages)?;
+        if let Some(unit) = &mut second_unit {
+            second_at = a.now();
+            of_second = Some(
+                unit.launches(false)
+                    .and_then(|launches| unit.measure([&mut *a, &mut *b], &launches, &mut second_stages)),
+            );
+        }
+        Ok(measured)
     })();
     let begin = a.now();
     let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
@@ -66,8 +81,19 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    let place = Place { suite: &suite.name, unit: step.unit, warmup: step.warmup, at };
-    unit.entry(place, one.and(two).and(result), stages)
+    let place = Place { suite: &suite.name, unit: step.unit, warmup: step.warmup, rate: None, at };
+    let mut units = vec![unit.entry(place, one.and(two).and(result), stages)?];
+    if let Some((unit, measured)) = second_unit.zip(of_second) {
+        let place = Place { suite: &suite.name, unit: step.unit, warmup: false, rate: second, at: second_at };
+        units.push(unit.entry(place, measured, second_stages)?);
+    }
+    Ok(units)
+}
+
+/// The cell under a second load.
+fn at_rate(cell: &PlannedCell, rate: u64) -> PlannedCell {
+    let parameters = Parameters { rate: Some(rate), ..cell.parameters };
+    PlannedCell { parameters, pairs: Some(Sharing::Alternating), ..cell.clone() }
 }
 
 /// Does a stage on both sides at once, and adds the longer time, also of one that fails: a budget counts it.

@@ -33,6 +33,10 @@ const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
 /// The window of such a unit: 32 turns of each side.
 const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
+/// The same of a second load, which follows the windows of the first one.
+const WINDOW_OF_SECOND_LOAD: Nanos = Nanos(32 * SLICE.0);
+/// Windows of an open loop: each of them has some turns of either side.
+const PACED_WINDOWS: u32 = 2;
 /// The window of clients that count whole seconds.
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// A turn is short against noise, which is common to what happens within a fraction of a second, and long
@@ -77,6 +81,12 @@ impl Manner {
         Self { sharing, length: Length::AtLeast(least), windows }
     }
 
+    /// The open loop of a second load.
+    pub fn of_second_load() -> Self {
+        let length = Length::Exactly(WINDOW_OF_SECOND_LOAD);
+        Self { sharing: Sharing::Alternating, length, windows: PACED_WINDOWS }
+    }
+
     /// One window of this length.
     pub fn exactly(sharing: Sharing, length: Nanos) -> Self {
         Self { sharing, length: Length::Exactly(length), windows: 1 }
@@ -89,7 +99,14 @@ impl Manner {
             n => (n, Nanos(all.0 / u64::from(n)).max(SHORTEST_WINDOW)),
         };
         match self.sharing {
-            Sharing::Alternating if is_paced => (1, WINDOW_OF_SLICES),
+            Sharing::Alternating if is_paced => {
+                let windows = self.windows.min(PACED_WINDOWS);
+                let all = match self.length {
+                    Length::AtLeast(_) => WINDOW_OF_SLICES,
+                    Length::Exactly(length) => length,
+                };
+                (windows, Nanos(all.0 / u64::from(windows)))
+            }
             Sharing::Alternating => (1, WINDOW_OF_ALTERNATION),
             Sharing::Together if in_seconds => (1, WHOLE_SECOND),
             Sharing::Together => several(self.length.or(WINDOW)),
@@ -198,7 +215,7 @@ impl<'a> Unit<'a> {
     /// The run cannot go on.
     pub(super) fn entry(
         self,
-        Place { suite, unit, warmup, at }: Place<'_>,
+        Place { suite, unit, warmup, rate, at }: Place<'_>,
         measured: Result<Vec<Window>, Stopped>,
         stages: BTreeMap<Stage, Nanos>,
     ) -> Result<Duet, LabError> {
@@ -218,6 +235,7 @@ impl<'a> Unit<'a> {
             unit,
             warmup,
             sharing: self.sharing,
+            rate,
             probe: self.probe,
             at,
             outcome,
@@ -235,6 +253,8 @@ pub(super) struct Place<'a> {
     pub(super) suite: &'a str,
     pub(super) unit: u32,
     pub(super) warmup: bool,
+    /// Of a second load.
+    pub(super) rate: Option<u64>,
     pub(super) at: Nanos,
 }
 

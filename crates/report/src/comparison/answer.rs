@@ -1,7 +1,6 @@
 //! The answer of a comparison of servers: a headline, a table of quantities, one line of facts, and warnings.
 
-use super::latency::margin;
-use super::latency::{load_words, overload};
+use super::latency::{latency_margin, load_words, margin, overload, queues};
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
@@ -9,7 +8,7 @@ use crate::numbers::{
     Digits, Ends, count, counted, difference, percent, percent_number, seconds, share, signed, signed_number,
 };
 use crate::words;
-use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad};
+use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad, SecondLoad};
 use linerate_analysis::stats::verdict::Verdict;
 
 /// From here on a ratio is told as a factor: "3.1 times as fast" is read faster than "210 % faster".
@@ -206,9 +205,34 @@ fn quantities(
     let row = |found: &Finding| {
         let [one, two] = value_words(cell, found);
         let words = words::verdict_on(found.measure, found.verdict, &margin(cell, comparison));
-        vec![label(cell, found), one, two, change_words(found), interval_words(found), words]
+        vec![
+            label(cell, found, cell.load.as_ref()),
+            one,
+            two,
+            change_words(found),
+            interval_words(found),
+            words,
+        ]
     };
     let found: Vec<&Finding> = cell.findings.0.iter().filter(shown).collect();
+    let second =
+        cell.second_load.iter().flat_map(|second| second.findings.0.iter().map(move |f| (second, f)));
+    let second_row = |(second, found): (&SecondLoad, &Finding)| {
+        let [one, two] = value_words(cell, found);
+        let margin = match found.measure {
+            Measure::Cpu => share(comparison.margin),
+            _ => latency_margin(comparison),
+        };
+        let words = words::verdict_on(found.measure, found.verdict, &margin);
+        vec![
+            label(cell, found, Some(&second.load)),
+            one,
+            two,
+            change_words(found),
+            interval_words(found),
+            words,
+        ]
+    };
     let memory = cell.memory_mib.map(|values| {
         let [one, two] = values.map(|mib| format!("{} MiB", Digits::OF_FACTORS.text(mib, Ends::Unknown)));
         let more = ((values[1] - values[0]) * 10.0).round() / 10.0 + 0.0;
@@ -221,9 +245,10 @@ fn quantities(
             String::new(),
         ]
     });
-    let verdicts = found.iter().map(|found| Some(found.verdict)).chain(memory.iter().map(|_| None)).collect();
+    let verdicts = found.iter().copied().chain(second.clone().map(|(_, found)| found));
+    let verdicts = verdicts.map(|found| Some(found.verdict)).chain(memory.iter().map(|_| None)).collect();
     let headers = ["", &base.name, &cell.id, "change", "95 %", ""];
-    let rows = found.into_iter().map(row).chain(memory);
+    let rows = found.into_iter().map(row).chain(second.map(second_row)).chain(memory);
     (TextTable::new("", headers).with_rows(rows), verdicts)
 }
 
@@ -264,25 +289,23 @@ fn ranking(
         rows.push((main.performance(), row, Some(cell.verdict)));
     }
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let rate = label(first, main);
-    let cpu = first.findings.cpu().map_or_else(String::new, |cpu| label(first, cpu));
+    let rate = label(first, main, first.load.as_ref());
+    let cpu = first.findings.cpu().map_or_else(String::new, |cpu| label(first, cpu, first.load.as_ref()));
     let headers = ["", rate.as_str(), "change", "95 %", cpu.as_str(), ""];
     let (rows, verdicts): (Vec<_>, Vec<_>) = rows.into_iter().map(|(_, row, verdict)| (row, verdict)).unzip();
     (TextTable::new("", headers).with_rows(rows.into_iter()), verdicts)
 }
 
-/// The name of a quantity, with its unit.
-fn label(cell: &ComparedCell, found: &Finding) -> String {
+/// The name of a quantity, with its unit; of an open loop with its load.
+fn label(cell: &ComparedCell, found: &Finding, load: Option<&OfferedLoad>) -> String {
+    let at = || load.map_or_else(String::new, |load| format!(", {}", short_load(load)));
     let unit = || cell.unit.map(|unit| words::unit(unit).replace("operations", "requests"));
     let is_bulk = cell.unit.is_some_and(|unit| unit.metric.is_bulk());
     match found.measure {
         Measure::Rate => unit().unwrap_or_else(|| "rate".to_owned()),
         Measure::Cpu if is_bulk => "CPU/MB".to_owned(),
-        Measure::Cpu => "CPU/request".to_owned(),
-        latency => {
-            let at = cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", short_load(load)));
-            latency.name().to_owned() + &at
-        }
+        Measure::Cpu => "CPU/request".to_owned() + &at(),
+        latency => latency.name().to_owned() + &at(),
     }
 }
 
@@ -320,12 +343,16 @@ fn facts(comparison: &ComparisonReport) -> String {
         format!("; {budget} can find a slowdown of about {}", share(smallest))
     });
     let base = comparison.commands.first().map_or("", |one| one.name.as_str());
-    let load =
-        comparison.cells.iter().find_map(|cell| cell.load.as_ref()).filter(|load| load.share.is_some());
+    let load = comparison.cells.iter().find_map(load_of).filter(|load| load.share.is_some());
     let load = load.map_or_else(String::new, |load| {
-        format!("; the load is {}, {}/s", load_words(load, base), count(load.per_second))
+        format!("; {} is {}/s", load_words(load, base), count(load.per_second))
     });
     format!("{}, {}{load}{smallest}", pairs_of_runs(units, false), seconds(comparison.seconds))
+}
+
+/// The load of its open loop.
+fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
+    cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
 }
 
 /// What trials alone say otherwise, notes, and what the servers wrote.
@@ -340,7 +367,10 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
             percent(main, Ends::Unknown)
         )
     });
+    let second = comparison.cells.iter().filter_map(|cell| Some((cell, cell.second_load.as_ref()?)));
+    let queues = second.flat_map(|(cell, second)| queues(&second.load, cell, comparison));
+    let queues = queues.map(|text| format!("warning: {text}"));
     let notes = comparison.notes.join("; ");
     let notes = (!notes.is_empty()).then(|| format!("note: {notes}"));
-    denied.chain(notes).chain(comparison.written.iter().cloned()).collect()
+    denied.chain(queues).chain(notes).chain(comparison.written.iter().cloned()).collect()
 }

@@ -12,11 +12,13 @@ mod finding;
 mod leading;
 mod load;
 mod pair;
+mod second;
 mod series;
 pub mod stored;
 
 pub use finding::{Confirmation, Finding, Findings, Measure};
 pub use pair::{FailedUnit, JudgedPair, Obstacle, OfferedLoad};
+pub use second::SecondLoad;
 
 use super::{Alone, CellSummary, SortedJournal};
 use crate::stats::cost::Per;
@@ -87,10 +89,12 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         is_void,
     };
     let mut crossings = series::holm(&series, &looks, tests).into_iter();
+    let mut second_loads = second::judge(&compared, &duets, &looks, &rules, plan).into_iter();
     let spread = median(compared.iter().filter_map(|pair| pair.series[0].1.spread()).collect::<Vec<_>>());
     let judged = |pair: Compared<'_>| {
         let of_pair = crossings.by_ref().take(pair.series.len()).collect::<Vec<_>>();
-        pair.judged(plan, &looks, &of_pair, &rules)
+        let second_load = second_loads.next().flatten();
+        JudgedPair { second_load, ..pair.judged(plan, &looks, &of_pair, &rules) }
     };
     let pairs = compared.into_iter().map(judged).collect();
     Some(Judgement { pairs, control: control.map(|control| control.estimate), is_void, spread, tests })
@@ -98,9 +102,8 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
 
 /// The measured units of a pair.
 fn units_of<'a>(duets: &[&'a Duet], suite: &str, cells: &[String; 2]) -> Vec<&'a Duet> {
-    let is_unit = |duet: &&&Duet| !duet.warmup && duet.probe.is_none();
     let is_of_pair = |duet: &&&Duet| duet.suite == suite && duet.cells == *cells;
-    duets.iter().filter(is_unit).filter(is_of_pair).copied().collect()
+    duets.iter().filter(|duet| duet.is_of_first_load()).filter(is_of_pair).copied().collect()
 }
 
 /// The base in duet with itself.
@@ -212,7 +215,11 @@ impl<'a> Compared<'a> {
             client_is_limit: self.client_is_limit(),
             is_by_cpu: is_cpu_first && hints_at_none,
             is_paced: self.is_paced,
-            load: head.as_ref().and_then(|cell| load::offered(cell.planned, plan.rate, &self.units)),
+            load: head.as_ref().and_then(|cell| {
+                let per_second = cell.planned.parameters.rate.filter(|_| self.is_paced)?;
+                Some(load::offered(per_second, plan.rate, cell.planned.capacity, &self.units))
+            }),
+            second_load: None,
             obstacle: self.obstacle(ratios.len(), rules.is_void),
             cpu_of: self.cpu_of,
             ratios,

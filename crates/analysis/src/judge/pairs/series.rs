@@ -226,6 +226,7 @@ fn between(values: &[(u32, f64)], after: u32, until: u32) -> Vec<f64> {
 }
 
 /// What decides about a finding besides its units.
+#[derive(Clone)]
 pub(super) struct Rules {
     /// Nominal p values of the repeated intervals of 95 %, by look.
     pub(super) bounds: Vec<f64>,

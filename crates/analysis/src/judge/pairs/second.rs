@@ -1,0 +1,111 @@
+//! The second load of a comparison: an open loop at a share of the baseline's capacity, on the same launches.
+//! What it shows is a family of its own, and decides nothing (docs/decisions/second-load.md).
+
+use super::Compared;
+use super::finding::{Finding, Findings, Measure};
+use super::load;
+use super::pair::OfferedLoad;
+use super::series::{Looks, PairSeries, Rules, holm};
+use crate::stats::duet::{cpu_per_operation, latencies, log_cpu_ratio_of};
+use crate::stats::early;
+use crate::stats::estimate::median;
+use linerate_contract::Role;
+use linerate_model::{Duet, Metric, PlannedComparison, PlannedRate};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Operations of a side in a unit of which its p99 is known: ten are slower.
+const FOR_P99: u64 = 1_000;
+
+/// What was found about two subjects under the second load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct SecondLoad {
+    pub load: OfferedLoad,
+    /// Units of which both sides succeeded.
+    pub units: u32,
+    /// p50 and, of enough operations, p99; and the CPU time per operation.
+    pub findings: Findings,
+}
+
+/// The units of a pair under its second load.
+struct Second<'a> {
+    units: Vec<&'a Duet>,
+    per_second: u64,
+    cpu_of: &'a [Role],
+    series: Vec<(Measure, PairSeries)>,
+}
+
+/// The second load of each pair, in their order; `None` where no unit of it was made.
+pub(super) fn judge(
+    compared: &[Compared<'_>],
+    duets: &[&Duet],
+    looks: &Looks,
+    rules: &Rules,
+    plan: &PlannedComparison,
+) -> Vec<Option<SecondLoad>> {
+    let all: Vec<Option<Second<'_>>> = compared.iter().map(|pair| Second::new(pair, duets)).collect();
+    let series: Vec<&PairSeries> =
+        all.iter().flatten().flat_map(|one| &one.series).map(|(_, series)| series).collect();
+    let mut crossings = holm(&series, looks, series.len()).into_iter();
+    let rules = Rules { early_alpha: early::alpha(series.len()), is_gate: false, ..rules.clone() };
+    let planned = plan.load.as_ref().and_then(|load| load.latency);
+    all.into_iter()
+        .map(|second| {
+            let second = second?;
+            let of_pair = crossings.by_ref().take(second.series.len()).collect::<Vec<_>>();
+            let found = second.series.iter().zip(of_pair);
+            let found = found.filter_map(|((measure, series), crossing)| {
+                Some(second.with_values(series.finding(*measure, looks, crossing, &rules)?))
+            });
+            let capacity = match planned {
+                Some(PlannedRate::Share(share)) => Some(second.per_second as f64 / share),
+                _ => None,
+            };
+            Some(SecondLoad {
+                findings: Findings(found.collect()),
+                units: second.units.iter().filter(|unit| unit.sides.is_some()).count() as u32,
+                load: load::offered(second.per_second, planned, capacity, &second.units),
+            })
+        })
+        .collect()
+}
+
+impl<'a> Second<'a> {
+    fn new(pair: &'a Compared<'_>, duets: &[&'a Duet]) -> Option<Self> {
+        let is_of_pair = |duet: &&&Duet| duet.suite == pair.suite.name && duet.cells == pair.pair.cells;
+        let units: Vec<&Duet> =
+            duets.iter().filter(|duet| duet.rate.is_some()).filter(is_of_pair).copied().collect();
+        let per_second = units.first()?.rate?;
+        let cpu_of = &pair.cpu_of[..];
+        let operations = |unit: &&Duet| {
+            let sides = unit.sides.iter().flatten();
+            sides.map(|side| side.operations).min()
+        };
+        let has_p99 = units.iter().filter_map(operations).all(|operations| operations >= FOR_P99);
+        let latencies = [Measure::P50].into_iter().chain(has_p99.then_some(Measure::P99));
+        let of_latency =
+            |measure: Measure| Some((measure, PairSeries::of_latency(&units, measure.latency()?)));
+        let mut series: Vec<(Measure, PairSeries)> = latencies.filter_map(of_latency).collect();
+        let cpu = PairSeries::from_units(&units, |sides| {
+            log_cpu_ratio_of(sides, Metric::OperationsPerSecond, cpu_of).map(|log| -log)
+        });
+        series.push((Measure::Cpu, cpu));
+        Some(Self { units, per_second, cpu_of, series })
+    }
+
+    /// A finding with the median of base in its units.
+    fn with_values(&self, found: Finding) -> Finding {
+        let of_base = |unit: &&Duet| match found.measure.latency() {
+            Some(metric) => Some(latencies(unit, metric)?[1]),
+            None => {
+                let base = &unit.sides.as_ref()?[1];
+                let cost = cpu_per_operation(base, Metric::OperationsPerSecond, self.cpu_of) / 1e3;
+                cost.is_finite().then_some(cost)
+            }
+        };
+        let base = median(self.units.iter().filter_map(of_base).collect::<Vec<_>>());
+        base.map_or(found, |base| found.with_base(base, |ratio| ratio))
+    }
+}
