@@ -320,7 +320,7 @@ mod tests {
                 [command.clone().render_help().to_string(), command.clone().render_long_help().to_string()];
             assert!(short.lines().count() <= 45, "{name}: {}", short.lines().count());
             for flag in OF_SUITES {
-                let flag = format!("--{flag} ");
+                let flag = format!("\n      --{flag}");
                 assert!(!short.contains(&flag) && long.contains(&flag), "{name} {flag}");
             }
             for heading in ["Servers:", "Load:", "Decision:", "Output:", "Examples:"] {

@@ -85,7 +85,7 @@ pub struct VolumeArgs {
     #[arg(
         long,
         short,
-        short_alias = 'P',
+        visible_short_alias = 'P',
         visible_alias = "parallel",
         alias = "concurrency",
         value_name = "N",

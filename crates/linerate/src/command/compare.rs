@@ -9,13 +9,14 @@ use crate::judge::pairs::stored;
 use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::progress::note;
 use crate::report;
-use crate::report::comparison::{ComparisonReport, comment, prospect, written};
+use crate::report::comparison::{ComparisonReport, comment, prospect};
 use crate::session::{End, Event, Session, again};
 use crate::stats::verdict::Verdict;
 use crate::subject::words;
 use crate::url::{Scheme, Url};
 use crate::{address, home, suite};
 use linerate_contract::nearest::suggestion;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -215,10 +216,11 @@ pub(super) fn measure(
         What::Servers(servers) => flags.of_servers(&servers, kind)?,
     };
     let mut session = Session::open(&request, script)?;
+    let is_shown = std::io::stderr().is_terminal();
     let end = session.measure(&mut |event| match event {
-        Event::Prospect(found) => note(&prospect(&found)),
-        Event::Written(lines) => note(&written(&lines)),
-        Event::Suite(_) => {}
+        // On a terminal the answer is alone; it has what the time can find where that matters.
+        Event::Prospect(found) if !is_shown && !flags.run.quiet => note(&prospect(&found)),
+        Event::Prospect(_) | Event::Suite(_) => {}
     });
     let cleaned = session.clean_up();
     let end = end.and_then(|end| cleaned.map(|()| end));

@@ -83,8 +83,9 @@ impl State {
     pub(super) fn next(&mut self, step: &Step, suite: &PlannedSuite, left: Left, now: Instant) {
         let words = match step.against {
             _ if step.warmup => "warming up".to_owned(),
-            None if self.is_comparison => "each alone".to_owned(),
-            // A control has numbers of its own.
+            None if self.is_comparison && self.pairs.first.is_none() => "each alone".to_owned(),
+            // A control has numbers of its own, and what is measured alone between the pairs has none.
+            None if self.is_comparison => self.pairs.words.clone(),
             Some(other) if self.is_comparison && other == step.cell => self.pairs.words.clone(),
             Some(_) if self.is_comparison => {
                 self.pairs.next(step.unit, pairs_of(suite), left, now);

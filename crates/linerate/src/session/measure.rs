@@ -54,7 +54,7 @@ impl Session {
                 self.run.budget.map_or_else(of_rounds, |_| Some(self.made().seconds_left(suite).max(0.0)));
             self.progress.next(step, &self.run.suites[suite], Left { suite: of_suite, later });
             self.make(step, &cpus)?;
-            self.take_written(step, on)?;
+            self.take_written(step)?;
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Session {
             Entry::Duet(duet) => (duet.id(), &duet.outcome, duet.unit),
         };
         if let Outcome::Failed { stage, reason, .. } = outcome {
-            self.progress.print(&format!("{id} failed in round {round} at {stage}: {reason}"));
+            self.progress.failed(&format!("{id} failed in round {round} at {stage}: {reason}"));
         }
         match entry {
             Entry::Trial(trial) => {

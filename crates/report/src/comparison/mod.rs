@@ -15,7 +15,6 @@ pub(super) use answer::{Answer, answer};
 pub use comment::comment;
 pub use history::{entries, history, newest_of};
 pub(super) use latency::{margins, table as latencies};
-pub use made::written;
 pub(super) use made::{made, short};
 pub use model::*;
 pub use sentence::prospect;
