@@ -21,8 +21,8 @@ use crate::stats::metric::Value;
 use crate::stats::sequential::{last_look, next_look};
 use linerate_contract::Nanos;
 use linerate_model::{
-    ComparisonKind, Duet, Measurement, Metric, Outcome, PlannedPair, PlannedSuite, Policy, Run, Stage, Trial,
-    is_given_up, pair_id,
+    ComparisonKind, Duet, Measurement, Metric, Outcome, PlannedPair, PlannedRate, PlannedSuite, Policy, Run,
+    SecondLoadRate, Stage, Trial, is_given_up, pair_id,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,6 +52,8 @@ const SOME_OPERATIONS: f64 = 60.0;
 const SIDES: f64 = 2.0;
 /// The units that a budget has time for, however slow its systems are.
 const LEAST_UNITS: f64 = 6.0;
+/// The part of the other side's capacity that a share of the baseline's may be: beyond, a queue would grow.
+const MOST_OF_CAPACITY: f64 = 0.8;
 /// The windows of a second load, and the starts of their clients.
 const TIME_OF_SECOND_LOAD: f64 = 1.05;
 /// The part of the budget that the second series of suspects may take beyond it.
@@ -172,16 +174,28 @@ impl<'a> Made<'a> {
         usual.max(slowest.unwrap_or(Nanos::ZERO).min(longest))
     }
 
-    /// The rate of the second load of a suite's pairs, by the trial of the baseline alone. `None` without one,
-    /// and before that trial.
-    pub fn second_load(self, suite: usize) -> Option<u64> {
-        let planned = self.run.servers()?.1.latency?;
+    /// The second load of a pair of cells, by their trials alone: a share of the baseline's capacity or,
+    /// where that is more than the other can do, of its own. `None` without one, and before these trials.
+    pub fn second_load(self, suite: usize, [head, base]: [usize; 2]) -> Option<SecondLoadRate> {
+        let PlannedRate::Share(share) = self.run.servers()?.1.latency? else { return None };
         let suite = &self.run.suites[suite];
-        let baseline = &suite.cells.first()?.id;
-        let mut of_base = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == *baseline);
-        let capacity =
-            of_base.find_map(|trial| Metric::OperationsPerSecond.value(trial.measurement.as_ref()?));
-        planned.per_second(Some(capacity?))
+        let capacity = |cell: usize| {
+            let id = &suite.cells[cell].id;
+            let mut of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == *id);
+            of_cell.find_map(|trial| Metric::OperationsPerSecond.value(trial.measurement.as_ref()?))
+        };
+        let [of_head, of_base] = [capacity(head)?, capacity(base)?];
+        let is_of_pair =
+            |duet: &&Duet| duet.cells[0] == suite.cells[head].id && duet.cells[1] == suite.cells[base].id;
+        let mut made =
+            self.duets.iter().filter(|duet| duet.second_load.is_some()).filter(is_of_pair).peekable();
+        if made.peek().is_some() && made.all(|unit| unit.outcome != Outcome::Ok) {
+            return None;
+        }
+        let keeps_up = share * of_base <= MOST_OF_CAPACITY * of_head;
+        let per_second =
+            PlannedRate::Share(share).per_second(Some(if keeps_up { of_base } else { of_head }))?;
+        Some(SecondLoadRate { per_second, of_capacity: keeps_up.then_some([share, of_base]) })
     }
 
     /// Seconds of a unit that its second load takes.
@@ -226,7 +240,7 @@ impl<'a> Made<'a> {
             !of_cell.is_empty() && of_cell.iter().all(|outcome| **outcome != Outcome::Ok)
         };
         let Some(against) = against else { return is_given_up(outcomes(cell).into_iter()) };
-        let of_pair = |duet: &&Duet| duet.suite == *suite && duet.id() == id && duet.rate.is_none();
+        let of_pair = |duet: &&Duet| duet.suite == *suite && duet.id() == id && duet.second_load.is_none();
         let units = self.duets.iter().filter(of_pair);
         has_only_failed(cell) || has_only_failed(against) || is_given_up(units.map(|duet| &duet.outcome))
     }
@@ -274,8 +288,8 @@ impl<'a> Made<'a> {
         let suite = &self.run.suites[index];
         let chosen = |is_chosen: fn(&JudgedPair) -> bool| self.chosen(index, &judged, is_chosen);
         let of_suite = || self.duets.iter().filter(|duet| duet.suite == suite.name);
-        let second = of_suite().filter(|duet| duet.rate.is_some()).map(Duet::time);
-        let units = of_suite().filter(|duet| duet.rate.is_none()).map(Duet::time);
+        let second = of_suite().filter(|duet| duet.second_load.is_some()).map(Duet::time);
+        let units = of_suite().filter(|duet| duet.second_load.is_none()).map(Duet::time);
         // A second load is a part of its unit.
         let share_of_second = second.clone().count() as f64 / units.clone().count().max(1) as f64;
         let unit = mean(units) + mean(second) * share_of_second;
@@ -332,7 +346,8 @@ impl<'a> Made<'a> {
         let duets = self.duets.iter().filter(|duet| duet.suite == *suite && !duet.warmup);
         let trials = trials.map(|trial| (trial.cell.clone(), trial.time(), 1.0));
         let mut times = BTreeMap::<String, (f64, f64)>::new();
-        let duets = duets.map(|duet| (duet.id(), duet.time(), if duet.rate.is_none() { 1.0 } else { 0.0 }));
+        let duets =
+            duets.map(|duet| (duet.id(), duet.time(), if duet.second_load.is_none() { 1.0 } else { 0.0 }));
         for (id, time, one) in trials.chain(duets) {
             let (sum, count) = times.entry(id).or_default();
             (*sum, *count) = (*sum + time.as_secs_f64(), *count + one);

@@ -20,9 +20,9 @@ pub struct Duet {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub warmup: bool,
     pub sharing: Sharing,
-    /// The rate of the second load of a comparison: an open loop, of which the cells know nothing.
+    /// The second load of a comparison, of which the cells know nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate: Option<u64>,
+    pub second_load: Option<SecondLoadRate>,
     /// Set in a duet of a cell with itself in which CPU time was taken from a role of one side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probe>,
@@ -46,6 +46,16 @@ pub struct Duet {
     pub stages: BTreeMap<Stage, Nanos>,
 }
 
+/// The open loop of a second load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SecondLoadRate {
+    pub per_second: u64,
+    /// The part of the baseline's capacity, and the capacity; absent where the other side could not do that
+    /// much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_capacity: Option<[f64; 2]>,
+}
+
 impl Duet {
     /// The id of its step in the plan.
     pub fn id(&self) -> String {
@@ -57,7 +67,7 @@ impl Duet {
 
     /// False for a unit of the warm-up, of a probe, or of a second load.
     pub fn is_of_first_load(&self) -> bool {
-        !self.warmup && self.probe.is_none() && self.rate.is_none()
+        !self.warmup && self.probe.is_none() && self.second_load.is_none()
     }
 
     /// Wall time until its systems are ready.

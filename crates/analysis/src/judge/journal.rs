@@ -76,7 +76,7 @@ impl<'a> SortedJournal<'a> {
                 self.warm_duets.push(duet);
                 continue;
             }
-            if duet.rate.is_some() {
+            if duet.second_load.is_some() {
                 self.second_loads.push(duet);
                 continue;
             }

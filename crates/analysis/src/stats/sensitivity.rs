@@ -76,7 +76,7 @@ mod tests {
             probe: Some(Probe { role: Role::Relay, side: 1, share: 0.1 }),
             at: Nanos::ZERO,
             outcome: Outcome::Ok,
-            rate: None,
+            second_load: None,
             strangers: None,
             stolen: None,
             sides: Some([side(0), side(1)]),

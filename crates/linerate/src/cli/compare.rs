@@ -89,8 +89,8 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 /// first command is the baseline. Servers that run elsewhere are compared by their addresses. Two folders of
 /// stored runs are compared as far as they can be.
 ///
-/// Exit status: 0 measured, whatever the answer; 1 slower, with --fail-on slower; 2 bad usage; 3 nothing could
-/// be measured; 130 interrupted. `linerate gate` has a status for each verdict.
+/// Exit status: 0 measured, whatever the answer; 1 slower, with --fail-on slower; 2 bad usage; 3 nothing
+/// could be measured; 130 interrupted. `linerate gate` has a status for each verdict.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate compare './shop-v1' './shop-v2' --url /api/items

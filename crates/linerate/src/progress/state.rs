@@ -59,7 +59,8 @@ impl State {
             doing: None,
             pairs: Pairs { first: None, words: "control".into() },
             interval,
-            printed: None,
+            // A log needs no line about what takes a moment.
+            printed: is_comparison.then(Instant::now),
             shown: 0.0,
         }
     }

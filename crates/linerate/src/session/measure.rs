@@ -21,7 +21,7 @@ impl Session {
     /// The user stopped the run, the journal cannot be written, or the lab is lost.
     pub(super) fn measure_suite(&mut self, suite: usize, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
         let mut done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
-        let of_first_load = self.duets.iter().filter(|duet| duet.rate.is_none());
+        let of_first_load = self.duets.iter().filter(|duet| duet.second_load.is_none());
         done.extend(of_first_load.map(|duet| (duet.suite.clone(), duet.id(), duet.unit, duet.warmup)));
         let name = self.run.suites[suite].name.clone();
         let mut open = plan::order_of(&self.run, suite);
@@ -109,7 +109,9 @@ impl Session {
         let windows = if is_compared { WINDOWS } else { 1 };
         let least = least.max(Nanos(self.run.learned.least_window().0 * u64::from(windows)));
         let manner = Manner::at_least(self.sharing_of(step), least, windows);
-        let second_load = self.made().second_load(step.suite).filter(|_| is_compared && !is_control(step));
+        let second_load = step.against.filter(|other| is_compared && *other != step.cell);
+        let second_load =
+            second_load.and_then(|other| self.made().second_load(step.suite, [step.cell, other]));
         let entries = match (step.against, &mut self.second) {
             (None, _) | (_, None) => {
                 vec![Entry::Trial(trial::run(self.lab.as_mut(), context, planned, step)?)]
@@ -146,7 +148,7 @@ impl Session {
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
         let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;
-        let measured = self.duets.iter().filter(|duet| !duet.warmup && duet.rate.is_none());
+        let measured = self.duets.iter().filter(|duet| !duet.warmup && duet.second_load.is_none());
         let earlier = measured.into_iter().find(of_pair).map(|duet| duet.sharing);
         let cells = [step.cell, step.against.unwrap_or(step.cell)].map(|cell| &suite.cells[cell]);
         let of_table = cells[0].pairs.filter(|_| cells[0].pairs == cells[1].pairs && step.probe.is_none());
@@ -195,7 +197,11 @@ impl Session {
             Entry::Trial(trial) => (trial.cell.clone(), &trial.outcome, trial.round),
             Entry::Duet(duet) => (duet.id(), &duet.outcome, duet.unit),
         };
-        if let Outcome::Failed { stage, reason, .. } = outcome {
+        // A second load that a kind of server does not have is left out.
+        let is_second = matches!(&entry, Entry::Duet(duet) if duet.second_load.is_some());
+        if let Outcome::Failed { stage, reason, .. } = outcome
+            && !is_second
+        {
             self.progress.failed(&format!("{id} failed in round {round} at {stage}: {reason}"));
         }
         match entry {
@@ -204,7 +210,7 @@ impl Session {
                 self.trials.push(trial);
             }
             Entry::Duet(duet) => {
-                if duet.rate.is_none() {
+                if duet.second_load.is_none() {
                     self.timings.update_pair(&duet);
                 }
                 self.duets.push(duet);
@@ -244,11 +250,6 @@ pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> [f64; 2] 
     };
     let sum = |[low, high]: [f64; 2], [rounds, most]: [f64; 2]| [low + rounds, high + most];
     run.suites.iter().enumerate().map(of_suite).fold([0.0; 2], sum)
-}
-
-/// A cell beside itself.
-fn is_control(step: &Step) -> bool {
-    step.against == Some(step.cell)
 }
 
 fn key_of(trial: &Trial) -> (String, String, u32, bool) {

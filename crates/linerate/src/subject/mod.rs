@@ -74,7 +74,8 @@ pub fn names(commands: &[String], names: &[String]) -> Result<Vec<String>, Error
     }
     if !are_different(&chosen) {
         // The same command twice: a comparison with itself.
-        let numbered = commands.iter().zip(1..).map(|(command, n)| format!("{command} ({n})"));
+        let short = commands.iter().map(|command| words::short_name(command));
+        let numbered = short.zip(1..).map(|(command, n)| format!("{command} ({n})"));
         chosen = numbered.collect();
     }
     Ok(chosen)
@@ -181,7 +182,7 @@ mod tests {
     fn commands_are_named_by_their_programs_or_by_what_differs() {
         assert_eq!(names(&["./shop-v1 -p 1", "bin/shop-v2"], &[]).unwrap(), ["shop-v1", "shop-v2"]);
         assert_eq!(names(&["./shop -t 1", "./shop -t 2"], &[]).unwrap(), ["./shop -t 1", "./shop -t 2"]);
-        assert_eq!(names(&["./shop", "./shop"], &[]).unwrap(), ["./shop (1)", "./shop (2)"]);
+        assert_eq!(names(&["./shop", "./shop"], &[]).unwrap(), ["shop (1)", "shop (2)"]);
         assert_eq!(names(&["./a", "./b"], &["old", "new"]).unwrap(), ["old", "new"]);
     }
 

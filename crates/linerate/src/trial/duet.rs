@@ -8,7 +8,7 @@ use super::windows::{Manner, Place, Unit};
 use super::{Context, Stages, Stopped, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label};
-use crate::measurement::{Duet, PlannedCell, PlannedSuite, Probe, Sharing, Stage};
+use crate::measurement::{Duet, PlannedCell, PlannedSuite, Probe, SecondLoadRate, Sharing, Stage};
 use crate::parameters::Parameters;
 use crate::plan::Step;
 use linerate_contract::Nanos;
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// larger one makes a role the bottleneck that was none.
 pub const PROBE_SHARE: f64 = 0.2;
 
-/// Measures one unit of a pair. With a `second` load, an open loop of this rate follows on the same launch,
+/// Measures one unit of a pair. With a `second` load, its open loop follows on the same launch,
 /// and is a unit of its own.
 ///
 /// # Errors
@@ -32,7 +32,7 @@ pub fn run(
     step: &Step,
     manner: Manner,
     seed: u64,
-    second: Option<u64>,
+    second: Option<SecondLoadRate>,
 ) -> Result<Vec<Duet>, LabError> {
     let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
     let at = labs[0].now();
@@ -45,7 +45,7 @@ pub fn run(
     let [one, two] = labs;
     let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let [first_to_start, first_to_warm_up] = random.random();
-    let paced = second.map(|rate| cells.map(|cell| at_rate(cell, rate)));
+    let paced = second.map(|load| cells.map(|cell| at_rate(cell, load.per_second)));
     let of_second = |cells| Unit::new(context, cells, Manner::of_second_load(), None, random.clone());
     let mut second_unit = paced.as_ref().map(|cells| of_second(cells.each_ref()));
     let mut unit = Unit::new(context, cells, manner, probe, random);
@@ -81,10 +81,11 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    let place = Place { suite: &suite.name, unit: step.unit, warmup: step.warmup, rate: None, at };
+    let place = Place { suite: &suite.name, unit: step.unit, warmup: step.warmup, second_load: None, at };
     let mut units = vec![unit.entry(place, one.and(two).and(result), stages)?];
     if let Some((unit, measured)) = second_unit.zip(of_second) {
-        let place = Place { suite: &suite.name, unit: step.unit, warmup: false, rate: second, at: second_at };
+        let place =
+            Place { suite: &suite.name, unit: step.unit, warmup: false, second_load: second, at: second_at };
         units.push(unit.entry(place, measured, second_stages)?);
     }
     Ok(units)

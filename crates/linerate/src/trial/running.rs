@@ -98,6 +98,10 @@ impl RunningPair<'_> {
         let random = Pcg64Mcg::seed_from_u64(self.seed ^ (self.cells[0] as u64) << 32);
         let mut unit = Unit::new(context, cells, manner, None, random);
         let measured = unit.launches(true).and_then(|launches| unit.measure([a, b], &launches, &mut stages));
-        unit.entry(Place { suite: &self.suite.name, unit: 1, warmup: true, rate: None, at }, measured, stages)
+        unit.entry(
+            Place { suite: &self.suite.name, unit: 1, warmup: true, second_load: None, at },
+            measured,
+            stages,
+        )
     }
 }

@@ -5,7 +5,9 @@ use super::{Context, Stopped, failed, measure};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::protocol::Turns;
 use crate::lab::{BrakeForce, Lab, LabError};
-use crate::measurement::{Duet, Measurement, Outcome, PlannedCell, Probe, Sharing, SideWindow, Stage};
+use crate::measurement::{
+    Duet, Measurement, Outcome, PlannedCell, Probe, SecondLoadRate, Sharing, SideWindow, Stage,
+};
 use crate::stats::bound::strangers;
 use crate::stats::outliers::stolen;
 use crate::subject::Servers;
@@ -215,7 +217,7 @@ impl<'a> Unit<'a> {
     /// The run cannot go on.
     pub(super) fn entry(
         self,
-        Place { suite, unit, warmup, rate, at }: Place<'_>,
+        Place { suite, unit, warmup, second_load, at }: Place<'_>,
         measured: Result<Vec<Window>, Stopped>,
         stages: BTreeMap<Stage, Nanos>,
     ) -> Result<Duet, LabError> {
@@ -235,7 +237,7 @@ impl<'a> Unit<'a> {
             unit,
             warmup,
             sharing: self.sharing,
-            rate,
+            second_load,
             probe: self.probe,
             at,
             outcome,
@@ -253,8 +255,7 @@ pub(super) struct Place<'a> {
     pub(super) suite: &'a str,
     pub(super) unit: u32,
     pub(super) warmup: bool,
-    /// Of a second load.
-    pub(super) rate: Option<u64>,
+    pub(super) second_load: Option<SecondLoadRate>,
     pub(super) at: Nanos,
 }
 

@@ -2,6 +2,7 @@
 
 use super::latency::{latency_margin, load_words, margin, overload, queues};
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
+use super::ranking::ranking;
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
 use crate::numbers::{
@@ -172,16 +173,22 @@ fn excluded(cell: &ComparedCell) -> Option<(&'static str, f64)> {
 }
 
 /// `+8.7 %`, or `2.2x`.
-fn change_words(found: &Finding) -> String {
+pub(super) fn change_words(found: &Finding) -> String {
     if found.ratio >= FACTOR {
         return format!("{}x", Digits::OF_FACTORS.text(found.ratio, Ends::Unknown));
     }
-    signed_number(found.percent(), found.percent_ci95()) + " %"
+    match found.ci95 {
+        Some(_) => signed_number(found.percent(), found.percent_ci95()) + " %",
+        // Of too few pairs one number is not worth more digits.
+        None if found.percent().abs() >= 10.0 => format!("{:+.0} %", found.percent()),
+        None => format!("{:+.1} %", found.percent()),
+    }
 }
 
 /// `(-9.0 to -6.2)`, or `(2.1x to 2.3x)`; empty with too few pairs of runs.
-fn interval_words(found: &Finding) -> String {
+pub(super) fn interval_words(found: &Finding) -> String {
     match found.ci95 {
+        None if matches!(found.verdict, Verdict::Slower | Verdict::Faster) => "(each window)".to_owned(),
         None => "(too few)".to_owned(),
         Some([low, high]) if found.ratio >= FACTOR => {
             let [low, high] = [low, high].map(|end| Digits::OF_FACTORS.text(end, Ends::Unknown));
@@ -252,52 +259,8 @@ fn quantities(
     (TextTable::new("", headers).with_rows(rows), verdicts)
 }
 
-/// A row for each of several subjects, the best first.
-fn ranking(
-    cells: &[ComparedCell],
-    base: &NamedCommand,
-    comparison: &ComparisonReport,
-) -> (TextTable, Vec<Option<Verdict>>) {
-    let of_base = cells.iter().find_map(|cell| Some((cell, cell.findings.main()?)));
-    let Some((first, main)) = of_base else { return (TextTable::new("", [""]), Vec::new()) };
-    let cpu_of = |cell: &ComparedCell, side: usize| {
-        cell.findings.cpu().map_or_else(String::new, |cpu| value_words(cell, cpu)[side].clone())
-    };
-    let mut rows: Vec<(f64, Vec<String>, Option<Verdict>)> = vec![(
-        1.0,
-        vec![
-            base.name.clone(),
-            value_words(first, main)[0].clone(),
-            "baseline".to_owned(),
-            String::new(),
-            cpu_of(first, 0),
-            String::new(),
-        ],
-        None,
-    )];
-    for cell in cells {
-        let Some(main) = cell.findings.main() else { continue };
-        let words = words::verdict_on(main.measure, cell.verdict, &margin(cell, comparison));
-        let row = vec![
-            cell.id.clone(),
-            value_words(cell, main)[1].clone(),
-            change_words(main),
-            interval_words(main),
-            cpu_of(cell, 1),
-            words,
-        ];
-        rows.push((main.performance(), row, Some(cell.verdict)));
-    }
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let rate = label(first, main, first.load.as_ref());
-    let cpu = first.findings.cpu().map_or_else(String::new, |cpu| label(first, cpu, first.load.as_ref()));
-    let headers = ["", rate.as_str(), "change", "95 %", cpu.as_str(), ""];
-    let (rows, verdicts): (Vec<_>, Vec<_>) = rows.into_iter().map(|(_, row, verdict)| (row, verdict)).unzip();
-    (TextTable::new("", headers).with_rows(rows.into_iter()), verdicts)
-}
-
 /// The name of a quantity, with its unit; of an open loop with its load.
-fn label(cell: &ComparedCell, found: &Finding, load: Option<&OfferedLoad>) -> String {
+pub(super) fn label(cell: &ComparedCell, found: &Finding, load: Option<&OfferedLoad>) -> String {
     let at = || load.map_or_else(String::new, |load| format!(", {}", short_load(load)));
     let unit = || cell.unit.map(|unit| words::unit(unit).replace("operations", "requests"));
     let is_bulk = cell.unit.is_some_and(|unit| unit.metric.is_bulk());
@@ -319,7 +282,7 @@ fn short_load(load: &OfferedLoad) -> String {
 }
 
 /// The values of base and head.
-fn value_words(cell: &ComparedCell, found: &Finding) -> [String; 2] {
+pub(super) fn value_words(cell: &ComparedCell, found: &Finding) -> [String; 2] {
     let Some(values) = found.values else { return Default::default() };
     let unit_words = if found.measure == Measure::Rate { "" } else { " µs" };
     let number = |value: f64| match found.measure {

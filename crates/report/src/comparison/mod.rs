@@ -8,6 +8,7 @@ mod history;
 mod latency;
 mod made;
 mod model;
+mod ranking;
 mod sentence;
 mod stored;
 

@@ -89,7 +89,7 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
         is_void,
     };
     let mut crossings = series::holm(&series, &looks, tests).into_iter();
-    let mut second_loads = second::judge(&compared, &duets, &looks, &rules, plan).into_iter();
+    let mut second_loads = second::judge(&compared, &duets, &looks, &rules).into_iter();
     let spread = median(compared.iter().filter_map(|pair| pair.series[0].1.spread()).collect::<Vec<_>>());
     let judged = |pair: Compared<'_>| {
         let of_pair = crossings.by_ref().take(pair.series.len()).collect::<Vec<_>>();

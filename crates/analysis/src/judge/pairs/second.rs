@@ -10,7 +10,7 @@ use crate::stats::duet::{cpu_per_operation, latencies, log_cpu_ratio_of};
 use crate::stats::early;
 use crate::stats::estimate::median;
 use linerate_contract::Role;
-use linerate_model::{Duet, Metric, PlannedComparison, PlannedRate};
+use linerate_model::{Duet, Metric, PlannedRate, SecondLoadRate};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct SecondLoad {
 /// The units of a pair under its second load.
 struct Second<'a> {
     units: Vec<&'a Duet>,
-    per_second: u64,
+    rate: SecondLoadRate,
     cpu_of: &'a [Role],
     series: Vec<(Measure, PairSeries)>,
 }
@@ -43,14 +43,12 @@ pub(super) fn judge(
     duets: &[&Duet],
     looks: &Looks,
     rules: &Rules,
-    plan: &PlannedComparison,
 ) -> Vec<Option<SecondLoad>> {
     let all: Vec<Option<Second<'_>>> = compared.iter().map(|pair| Second::new(pair, duets)).collect();
     let series: Vec<&PairSeries> =
         all.iter().flatten().flat_map(|one| &one.series).map(|(_, series)| series).collect();
     let mut crossings = holm(&series, looks, series.len()).into_iter();
     let rules = Rules { early_alpha: early::alpha(series.len()), is_gate: false, ..rules.clone() };
-    let planned = plan.load.as_ref().and_then(|load| load.latency);
     all.into_iter()
         .map(|second| {
             let second = second?;
@@ -59,14 +57,13 @@ pub(super) fn judge(
             let found = found.filter_map(|((measure, series), crossing)| {
                 Some(second.with_values(series.finding(*measure, looks, crossing, &rules)?))
             });
-            let capacity = match planned {
-                Some(PlannedRate::Share(share)) => Some(second.per_second as f64 / share),
-                _ => None,
-            };
+            let SecondLoadRate { per_second, of_capacity } = second.rate;
+            let planned = of_capacity.map(|[share, _]| PlannedRate::Share(share));
+            let capacity = of_capacity.map(|[_, capacity]| capacity);
             Some(SecondLoad {
                 findings: Findings(found.collect()),
                 units: second.units.iter().filter(|unit| unit.sides.is_some()).count() as u32,
-                load: load::offered(second.per_second, planned, capacity, &second.units),
+                load: load::offered(per_second, planned, capacity, &second.units),
             })
         })
         .collect()
@@ -76,8 +73,9 @@ impl<'a> Second<'a> {
     fn new(pair: &'a Compared<'_>, duets: &[&'a Duet]) -> Option<Self> {
         let is_of_pair = |duet: &&&Duet| duet.suite == pair.suite.name && duet.cells == pair.pair.cells;
         let units: Vec<&Duet> =
-            duets.iter().filter(|duet| duet.rate.is_some()).filter(is_of_pair).copied().collect();
-        let per_second = units.first()?.rate?;
+            duets.iter().filter(|duet| duet.second_load.is_some()).filter(is_of_pair).copied().collect();
+        // Of a kind without open loops no unit succeeded.
+        let rate = units.iter().find(|unit| unit.sides.is_some())?.second_load?;
         let cpu_of = &pair.cpu_of[..];
         let operations = |unit: &&Duet| {
             let sides = unit.sides.iter().flatten();
@@ -92,7 +90,7 @@ impl<'a> Second<'a> {
             log_cpu_ratio_of(sides, Metric::OperationsPerSecond, cpu_of).map(|log| -log)
         });
         series.push((Measure::Cpu, cpu));
-        Some(Self { units, per_second, cpu_of, series })
+        Some(Self { units, rate, cpu_of, series })
     }
 
     /// A finding with the median of base in its units.

@@ -158,8 +158,8 @@ fn paced([p50, p90, cpu]: [Verdict; 3], has_to_decide_p90: bool) -> JudgedPair {
     }
 }
 
-/// Units of an open loop of 5,000 operations per second, in which head has these ratios of the latency of base,
-/// and of its CPU time.
+/// Units of an open loop of 5,000 operations per second, in which head has these ratios of the latency of
+/// base, and of its CPU time.
 fn second_load(latencies: &[f64], cpu: f64) -> Vec<Duet> {
     let unit = |(unit, ratio): (usize, &f64)| {
         let side = |ratio: f64, cpu: f64| SideWindow {
@@ -175,8 +175,8 @@ fn second_load(latencies: &[f64], cpu: f64) -> Vec<Duet> {
         };
         let own = 1.0 + 0.001 * ((unit % 3) as f64 - 1.0);
         let duet: Duet = read(json!({
-            "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "alternating", "rate": 5_000, "at": 0,
-            "outcome": "ok", "stages": {},
+            "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "alternating", "at": 0,
+            "outcome": "ok", "stages": {}, "second_load": {"per_second": 5_000, "of_capacity": [0.5, 1e4]},
         }));
         let sides = [side(*ratio, cpu * own), side(1.0, 1.0)];
         Duet { windows: vec![sides.clone(), sides.clone()], sides: Some(sides), ..duet }
