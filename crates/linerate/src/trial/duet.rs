@@ -4,11 +4,13 @@
 //! is a fresh pair of processes with one window, in a comparison with several, one after the other, each with
 //! connections of its own; the order in which the sides start is random.
 
-use super::windows::{Manner, Place, Unit};
+use super::windows::{Manner, Windows};
 use super::{Context, Stages, Stopped, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label};
-use crate::measurement::{Duet, PlannedCell, PlannedSuite, Probe, SecondLoadRate, Sharing, Stage};
+use crate::measurement::{
+    Found, PlannedCell, PlannedSuite, Probe, SecondLoadRate, Sharing, Sides, Stage, Unit,
+};
 use crate::parameters::Parameters;
 use crate::plan::Step;
 use linerate_contract::Nanos;
@@ -33,29 +35,30 @@ pub fn run(
     manner: Manner,
     seed: u64,
     second: Option<SecondLoadRate>,
-) -> Result<Vec<Duet>, LabError> {
-    let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
+) -> Result<Vec<Unit>, LabError> {
+    let cell = step.sides.cell();
+    let cells = [cell, step.sides.beside().unwrap_or(cell)].map(|cell| &suite.cells[cell]);
     let at = labs[0].now();
-    let of_role = step.probe.map_or(0, |role| role as u64 + 1) << 16;
-    let mut random =
-        Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.unit) ^ of_role ^ (step.cell as u64) << 32);
-    let probe = step.probe.map(|role| Probe { role, side: random.random_range(0..2), share: PROBE_SHARE });
+    let of_role = step.sides.probed().map_or(0, |role| role as u64 + 1) << 16;
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.number) ^ of_role ^ (cell as u64) << 32);
+    let probe =
+        step.sides.probed().map(|role| Probe { role, side: random.random_range(0..2), share: PROBE_SHARE });
     let mut stages = BTreeMap::new();
     // Neither side has a place of its own: what differs between the labs is noise, not bias.
     let [one, two] = labs;
     let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let [first_to_start, first_to_warm_up] = random.random();
     let paced = second.map(|load| cells.map(|cell| at_rate(cell, load.per_second)));
-    let of_second = |cells| Unit::new(context, cells, Manner::of_second_load(), None, random.clone());
-    let mut second_unit = paced.as_ref().map(|cells| of_second(cells.each_ref()));
-    let mut unit = Unit::new(context, cells, manner, probe, random);
+    let of_second = |cells| Windows::new(context, cells, Manner::of_second_load(), None, random.clone());
+    let mut second_windows = paced.as_ref().map(|cells| of_second(cells.each_ref()));
+    let mut windows = Windows::new(context, cells, manner, probe, random);
     let (mut of_second, mut second_at, mut second_stages) = (None, at, BTreeMap::new());
     let result = (|| {
-        let launches = unit.launches(step.warmup)?;
+        let launches = windows.launches(step.warmup)?;
         let label = |cell: &PlannedCell| Label {
             suite: suite.name.clone(),
             cell: cell.id.clone(),
-            round: step.unit,
+            round: step.number,
             warmup: step.warmup,
         };
         // What is ready first rests until the other is: that is no side's either. Both warm up together.
@@ -65,12 +68,13 @@ pub fn run(
         both_stages([&mut *a, &mut *b], first_to_warm_up, &mut stages, |lab, side, stages| {
             warm_up(lab, &launches[side], stages)
         })?;
-        let measured = unit.measure([&mut *a, &mut *b], &launches, &mut stages)?;
-        if let Some(unit) = &mut second_unit {
+        let measured = windows.measure([&mut *a, &mut *b], &launches, &mut stages)?;
+        if let Some(windows) = &mut second_windows {
             second_at = a.now();
             of_second = Some(
-                unit.launches(false)
-                    .and_then(|launches| unit.measure([&mut *a, &mut *b], &launches, &mut second_stages)),
+                windows
+                    .launches(false)
+                    .and_then(|launches| windows.measure([&mut *a, &mut *b], &launches, &mut second_stages)),
             );
         }
         Ok(measured)
@@ -81,12 +85,16 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    let place = Place { suite: &suite.name, unit: step.unit, warmup: step.warmup, second_load: None, at };
-    let mut units = vec![unit.entry(place, one.and(two).and(result), stages)?];
-    if let Some((unit, measured)) = second_unit.zip(of_second) {
-        let place =
-            Place { suite: &suite.name, unit: step.unit, warmup: false, second_load: second, at: second_at };
-        units.push(unit.entry(place, measured, second_stages)?);
+    let mut units = vec![windows.unit(step, at, one.and(two).and(result), stages)?];
+    if let (Some(windows), Some(measured), Some(load), Sides::Two(cells)) =
+        (second_windows, of_second, second, step.sides)
+    {
+        let step = Step { sides: Sides::AtRate(cells), ..*step };
+        let mut unit = windows.unit(&step, second_at, measured, second_stages)?;
+        if let Found::Together(together) = &mut unit.found {
+            together.second_load = Some(load);
+        }
+        units.push(unit);
     }
     Ok(units)
 }

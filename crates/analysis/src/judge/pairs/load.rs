@@ -1,7 +1,7 @@
 //! The load of an open loop, and what its units did of it.
 
 use super::pair::OfferedLoad;
-use linerate_model::{Duet, PlannedRate};
+use linerate_model::{PlannedRate, Unit};
 
 /// A build that did less than this share of what was due has a queue that grows, and its latencies with it.
 const KEEPS_UP: f64 = 0.95;
@@ -11,7 +11,7 @@ pub(super) fn offered(
     per_second: u64,
     planned: Option<PlannedRate>,
     capacity: Option<f64>,
-    units: &[&Duet],
+    units: &[&Unit],
 ) -> OfferedLoad {
     let share = match planned {
         Some(PlannedRate::Share(share)) => Some(share),
@@ -21,7 +21,7 @@ pub(super) fn offered(
     let mut keeps_up = [true; 2];
     // Sides are head and base.
     for (build, side) in [1, 0].into_iter().enumerate() {
-        let windows = units.iter().filter_map(|unit| Some(&unit.sides.as_ref()?[side]));
+        let windows = units.iter().filter_map(|unit| Some(&unit.both()?[side]));
         let (operations, seconds) = windows.fold((0.0, 0.0), |(operations, seconds), window| {
             let ended = window.operations + window.errors.total();
             (operations + ended as f64, seconds + window.elapsed.as_secs_f64())

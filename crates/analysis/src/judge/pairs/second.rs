@@ -1,16 +1,17 @@
 //! The second load of a comparison: an open loop at a share of the baseline's capacity, on the same launches.
-//! What it shows is a family of its own, and decides nothing (docs/decisions/second-load.md).
+//! What it shows is a family of its own, and decides nothing (docs/decisions/latency.md).
 
 use super::Compared;
 use super::finding::{Finding, Findings, Measure};
 use super::load;
 use super::pair::OfferedLoad;
 use super::series::{Looks, PairSeries, Rules, holm};
+use crate::judge::SortedJournal;
 use crate::stats::duet::{cpu_per_operation, latencies, log_cpu_ratio_of};
 use crate::stats::early;
 use crate::stats::estimate::median;
 use linerate_contract::Role;
-use linerate_model::{Duet, Metric, PlannedRate, SecondLoadRate};
+use linerate_model::{Metric, PlannedRate, SecondLoadRate, Sides, Unit};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,20 +32,20 @@ pub struct SecondLoad {
 
 /// The units of a pair under its second load.
 struct Second<'a> {
-    units: Vec<&'a Duet>,
+    units: Vec<&'a Unit>,
     rate: SecondLoadRate,
     cpu_of: &'a [Role],
     series: Vec<(Measure, PairSeries)>,
 }
 
 /// The second load of each pair, in their order; `None` where no unit of it was made.
-pub(super) fn judge(
-    compared: &[Compared<'_>],
-    duets: &[&Duet],
+pub(super) fn judge<'a>(
+    compared: &'a [Compared<'a>],
+    journal: &SortedJournal<'a>,
     looks: &Looks,
     rules: &Rules,
 ) -> Vec<Option<SecondLoad>> {
-    let all: Vec<Option<Second<'_>>> = compared.iter().map(|pair| Second::new(pair, duets)).collect();
+    let all: Vec<Option<Second<'_>>> = compared.iter().map(|pair| Second::new(pair, journal)).collect();
     let series: Vec<&PairSeries> =
         all.iter().flatten().flat_map(|one| &one.series).map(|(_, series)| series).collect();
     let mut crossings = holm(&series, looks, series.len()).into_iter();
@@ -62,7 +63,7 @@ pub(super) fn judge(
             let capacity = of_capacity.map(|[_, capacity]| capacity);
             Some(SecondLoad {
                 findings: Findings(found.collect()),
-                units: second.units.iter().filter(|unit| unit.sides.is_some()).count() as u32,
+                units: second.units.iter().filter(|unit| unit.both().is_some()).count() as u32,
                 load: load::offered(per_second, planned, capacity, &second.units),
             })
         })
@@ -70,15 +71,14 @@ pub(super) fn judge(
 }
 
 impl<'a> Second<'a> {
-    fn new(pair: &'a Compared<'_>, duets: &[&'a Duet]) -> Option<Self> {
-        let is_of_pair = |duet: &&&Duet| duet.suite == pair.suite.name && duet.cells == pair.pair.cells;
-        let units: Vec<&Duet> =
-            duets.iter().filter(|duet| duet.second_load.is_some()).filter(is_of_pair).copied().collect();
+    fn new(pair: &'a Compared<'a>, journal: &SortedJournal<'a>) -> Option<Self> {
+        let place = &pair.place;
+        let units: Vec<&Unit> = journal.measured(place.index, Sides::AtRate(place.cells)).collect();
         // Of a kind without open loops no unit succeeded.
-        let rate = units.iter().find(|unit| unit.sides.is_some())?.second_load?;
+        let rate = units.iter().find(|unit| unit.both().is_some())?.together()?.second_load?;
         let cpu_of = &pair.cpu_of[..];
-        let operations = |unit: &&Duet| {
-            let sides = unit.sides.iter().flatten();
+        let operations = |unit: &&Unit| {
+            let sides = unit.both().into_iter().flatten();
             sides.map(|side| side.operations).min()
         };
         let has_p99 = units.iter().filter_map(operations).all(|operations| operations >= FOR_P99);
@@ -95,10 +95,10 @@ impl<'a> Second<'a> {
 
     /// A finding with the median of base in its units.
     fn with_values(&self, found: Finding) -> Finding {
-        let of_base = |unit: &&Duet| match found.measure.latency() {
+        let of_base = |unit: &&Unit| match found.measure.latency() {
             Some(metric) => Some(latencies(unit, metric)?[1]),
             None => {
-                let base = &unit.sides.as_ref()?[1];
+                let base = &unit.both()?[1];
                 let cost = cpu_per_operation(base, Metric::OperationsPerSecond, self.cpu_of) / 1e3;
                 cost.is_finite().then_some(cost)
             }

@@ -4,8 +4,9 @@ use super::*;
 use crate::judge::{Comparison, SoloRatio};
 use crate::stats::verdict::Verdict;
 use linerate_contract::{Counts, Nanos};
-use linerate_model::{Better, Histogram};
-use serde_json::{Value, json};
+use linerate_model::journal::parse_journal;
+use linerate_model::{Better, Histogram, SecondLoadRate, Sharing, Together};
+use serde_json::json;
 
 const CELLS: [&str; 2] = ["proxy@head", "proxy@base"];
 
@@ -16,7 +17,7 @@ fn judged(rates: &[f64], cpu: f64, shares: [f64; 2]) -> JudgedPair {
 }
 
 /// The same with units of a second load.
-fn judged_with(rates: &[f64], cpu: f64, [client, relay]: [f64; 2], second: Vec<Duet>) -> JudgedPair {
+fn judged_with(rates: &[f64], cpu: f64, [client, relay]: [f64; 2], second: Vec<Unit>) -> JudgedPair {
     let cell = |id: &str, build: &str| {
         json!({
             "id": id, "axes": {"build": build}, "layer": "http", "workload": "rr",
@@ -53,7 +54,7 @@ fn judged_with(rates: &[f64], cpu: f64, [client, relay]: [f64; 2], second: Vec<D
     };
     let trial = |cell: &str| {
         json!({
-            "suite": "s", "cell": cell, "round": 1, "warmup": false, "at": 0, "stages": {}, "outcome": "ok",
+            "kind": "trial", "suite": "s", "cell": cell, "round": 1, "at": 0, "stages": {}, "outcome": "ok",
             "measurement": {
                 "elapsed": nanos(1.0), "operations": 1000, "bytes": 0,
                 "cpu": {"client": nanos(client), "relay": nanos(relay)},
@@ -70,18 +71,18 @@ fn judged_with(rates: &[f64], cpu: f64, [client, relay]: [f64; 2], second: Vec<D
         let own = cpu * (1.0 + 0.001 * ((unit % 3) as f64 - 1.0));
         let done = 100_000.0 * rate;
         json!({
-            "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "together", "at": 0, "outcome": "ok",
+            "kind": "duet", "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "together", "at": 0,
+            "outcome": "ok",
             "sides": [side(done, done * 5_000.0 * own), side(100_000.0, 100_000.0 * 5_000.0)],
             "stages": {"measure": nanos(1.0)},
         })
     };
-    let trials: Vec<Trial> = CELLS.map(|cell| read(trial(cell))).into();
-    let duets: Vec<Duet> = rates.iter().enumerate().map(unit).map(read).chain(second).collect();
-    judge(&read(run), &trials, &duets).expect("it compares builds").pairs.remove(0)
-}
-
-fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("it follows the model")
+    let run: Run = serde_json::from_value(run).expect("it follows the model");
+    let lines = CELLS.map(trial).into_iter().chain(rates.iter().enumerate().map(unit));
+    let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+    let journal = parse_journal(&run, "journal", lines.join("\n").as_bytes());
+    assert!(journal.warnings.is_empty() && journal.unknown == 0, "{:?}", journal.warnings);
+    judge(&run, &[journal.units, second].concat()).expect("it compares builds").pairs.remove(0)
 }
 
 /// Too noisy to be within a margin of 1 %.
@@ -160,7 +161,7 @@ fn paced([p50, p90, cpu]: [Verdict; 3], has_to_decide_p90: bool) -> JudgedPair {
 
 /// Units of an open loop of 5,000 operations per second, in which head has these ratios of the latency of
 /// base, and of its CPU time.
-fn second_load(latencies: &[f64], cpu: f64) -> Vec<Duet> {
+fn second_load(latencies: &[f64], cpu: f64) -> Vec<Unit> {
     let unit = |(unit, ratio): (usize, &f64)| {
         let side = |ratio: f64, cpu: f64| SideWindow {
             elapsed: Nanos(400_000_000),
@@ -174,12 +175,12 @@ fn second_load(latencies: &[f64], cpu: f64) -> Vec<Duet> {
             ..SideWindow::default()
         };
         let own = 1.0 + 0.001 * ((unit % 3) as f64 - 1.0);
-        let duet: Duet = read(json!({
-            "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "alternating", "at": 0,
-            "outcome": "ok", "stages": {}, "second_load": {"per_second": 5_000, "of_capacity": [0.5, 1e4]},
-        }));
         let sides = [side(*ratio, cpu * own), side(1.0, 1.0)];
-        Duet { windows: vec![sides.clone(), sides.clone()], sides: Some(sides), ..duet }
+        let second_load = Some(SecondLoadRate { per_second: 5_000, of_capacity: Some([0.5, 1e4]) });
+        let windows = vec![sides.clone(), sides.clone()];
+        let together =
+            Together { second_load, sides: Some(sides), windows, ..Together::new(Sharing::Alternating) };
+        Unit { number: unit as u32 + 1, ..Unit::new(Sides::AtRate([0, 1]), together.into()) }
     };
     latencies.iter().enumerate().map(unit).collect()
 }
@@ -239,10 +240,11 @@ fn at_a_rate_p50_decides_and_the_others_count_where_they_are_certain() {
 
 /// What a table has before builds are judged: the base did 1,000 a second alone.
 fn fixed(doubted_by: Option<SoloRatio>) -> Comparison {
-    read(json!({
+    let fixed = json!({
         "with": CELLS[1], "with_value": 1000.0, "ratio": 1.2, "ci95": [1.1, 1.3], "n": 3, "verdict": "faster",
         "duet": {"sharing": "together", "cpu_ratio": null, "cpu_ci95": null, "doubted_by": doubted_by},
-    }))
+    });
+    serde_json::from_value(fixed).expect("it follows the model")
 }
 
 #[test]
