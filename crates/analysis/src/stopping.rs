@@ -17,9 +17,13 @@ mod tables;
 use crate::judge::pairs::{JudgedPair, Judgement, judge, judge_until};
 use crate::stats::early;
 use crate::stats::estimate::FEWEST_ROUNDS;
+use crate::stats::metric::Value;
 use crate::stats::sequential::{last_look, next_look};
 use linerate_contract::Nanos;
-use linerate_model::{ComparisonKind, Measurement, Outcome, Policy, Run, Sides, Stage, Unit, is_given_up};
+use linerate_model::{
+    ComparisonKind, Measurement, Metric, Outcome, PlannedRate, Policy, Run, SecondLoadRate, Sides, Stage,
+    Unit, is_given_up,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -48,6 +52,10 @@ const SOME_OPERATIONS: f64 = 60.0;
 const SIDES: f64 = 2.0;
 /// The units that a budget has time for, however slow its systems are.
 const LEAST_UNITS: f64 = 6.0;
+/// The part of the other side's capacity that a share of the baseline's may be: beyond, a queue would grow.
+const MOST_OF_CAPACITY: f64 = 0.8;
+/// The windows of a second load, and the starts of their clients.
+const TIME_OF_SECOND_LOAD: f64 = 1.05;
 /// The part of the budget that the second series of suspects may take beyond it.
 const FOR_CONFIRMATION: f64 = 0.5;
 
@@ -110,6 +118,7 @@ impl<'a> Made<'a> {
             0 => mean(together.into_iter().map(first)),
             _ => mean(self.pair_units(suite).map(of_unit)),
         };
+        let unit = unit + self.time_of_second_load();
         let solos = solos as f64 * mean(self.alone().map(Unit::time));
         let time = (self.seconds_left(suite) - solos).max(0.0);
         let in_round = unit * pairs as f64;
@@ -141,7 +150,7 @@ impl<'a> Made<'a> {
         let pairs = self.run.suites.iter().flat_map(|suite| &suite.pairs);
         let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count().max(1);
         let warm = self.together().filter(|unit| unit.warmup && unit.suite == suite);
-        let share = budget.as_secs_f64() / pairs as f64 / enough;
+        let share = budget.as_secs_f64() / pairs as f64 / enough - self.time_of_second_load();
         let usual = worthwhile(mean(warm.map(Unit::preparation)), share);
         let usual = if unit <= EARLY_UNITS { usual.min(EARLY_WINDOWS) } else { usual };
         let alone = self.alone().filter(|unit| unit.suite == suite);
@@ -149,6 +158,32 @@ impl<'a> Made<'a> {
         // Not longer than would leave time for an early verdict.
         let longest = Duration::from_secs_f64(budget.as_secs_f64() / pairs as f64 / LEAST_UNITS).into();
         usual.max(slowest.unwrap_or(Nanos::ZERO).min(longest))
+    }
+
+    /// The second load of a pair of cells, by their trials alone: a share of the baseline's capacity or,
+    /// where that is more than the other can do, of its own. `None` without one, and before these trials.
+    pub fn second_load(self, suite: usize, [head, base]: [usize; 2]) -> Option<SecondLoadRate> {
+        let PlannedRate::Share(share) = self.run.servers()?.1.latency? else { return None };
+        let of_sides =
+            |sides: Sides| self.units.iter().filter(move |unit| unit.suite == suite && unit.sides == sides);
+        let capacity = |cell: usize| {
+            of_sides(Sides::One(cell)).find_map(|unit| Metric::OperationsPerSecond.value(unit.measurement()?))
+        };
+        let [of_head, of_base] = [capacity(head)?, capacity(base)?];
+        let mut made = of_sides(Sides::AtRate([head, base])).peekable();
+        if made.peek().is_some() && made.all(|unit| unit.outcome != Outcome::Ok) {
+            return None;
+        }
+        let keeps_up = share * of_base <= MOST_OF_CAPACITY * of_head;
+        let per_second =
+            PlannedRate::Share(share).per_second(Some(if keeps_up { of_base } else { of_head }))?;
+        Some(SecondLoadRate { per_second, of_capacity: keeps_up.then_some([share, of_base]) })
+    }
+
+    /// Seconds of a unit that its second load takes.
+    fn time_of_second_load(self) -> f64 {
+        let has_one = self.run.servers().is_some_and(|(_, load)| load.latency.is_some());
+        if has_one { TIME_OF_SECOND_LOAD } else { 0.0 }
     }
 
     /// Seconds that a suite has left. A run with a budget gives each suite an equal share, and what the ones
@@ -225,7 +260,13 @@ impl<'a> Made<'a> {
             return (Vec::new(), 0);
         };
         let chosen = |is_chosen: fn(&JudgedPair) -> bool| self.chosen(index, &judged, is_chosen);
-        let unit = mean(self.together().filter(|unit| unit.suite == index).map(Unit::time));
+        let of_suite = self.together().filter(|unit| unit.suite == index);
+        let (second, units): (Vec<_>, Vec<_>) =
+            of_suite.partition(|unit| matches!(unit.sides, Sides::AtRate(_)));
+        // A second load is a part of its unit.
+        let share_of_second = second.len() as f64 / units.len().max(1) as f64;
+        let times = |units: Vec<&Unit>| mean(units.into_iter().map(Unit::time));
+        let unit = times(units) + times(second) * share_of_second;
         let rounds = |pairs: usize, left: f64| (left / (unit * pairs as f64)).max(0.0) as u32;
         let (open, left) = (chosen(|pair| !pair.is_decided()), self.seconds_left(index));
         match rounds(open.len(), left) {

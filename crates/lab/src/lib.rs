@@ -10,6 +10,7 @@
 //! | [`pair`] | two labs at the same time |
 //! | [`listening`] | CPU time of what listens on a port |
 //! | [`scripted`] | the lab of the tests: responses from a file, no network |
+//! | `others` | CPU time that processes of others use |
 //! | `site` | one way to raise a lab, by where its processes are |
 //! | [`host`], [`program`] | facts of a machine, its programs and folders |
 //!
@@ -20,6 +21,7 @@ pub mod host;
 pub mod hosts;
 pub mod listening;
 pub mod namespaces;
+mod others;
 pub mod pair;
 pub mod program;
 pub mod protocol;
@@ -202,6 +204,9 @@ pub struct ClientRun {
     pub window: Nanos,
     /// The role that had a brake, and the brake's CPU time in the window.
     pub brake: Option<(Role, Nanos)>,
+    /// The share of this machine's CPU time that processes of others used meanwhile, by their own clocks;
+    /// `None` where they are not seen.
+    pub others: Option<f64>,
     /// The client's peak memory; `None` if the lab cannot measure it.
     pub peak_memory: Option<Bytes>,
     pub flags: Vec<LabFlag>,

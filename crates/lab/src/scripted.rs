@@ -189,6 +189,7 @@ impl Scripted {
             },
             window: nanos(seconds),
             brake: None,
+            others: None,
             peak_memory: None,
             flags: Vec::new(),
         })

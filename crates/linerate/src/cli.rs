@@ -17,6 +17,7 @@ mod servers;
 mod settings;
 mod shared;
 mod suites;
+mod tips;
 mod values;
 
 pub use compare::*;
@@ -35,6 +36,7 @@ pub use servers::GivenServers;
 pub use settings::*;
 pub use shared::*;
 pub use suites::*;
+pub use tips::with_tip;
 
 use crate::lab::AGENT;
 use crate::lab::listening::WATCH;
@@ -67,7 +69,7 @@ const STYLES: Styles = Styles::styled()
 )]
 pub struct Cli {
     /// When to use colours; auto: on a terminal, unless NO_COLOR is set
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(hide_short_help = true, long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: When,
 
     /// Take all responses from a file instead of the real lab, for tests
@@ -146,6 +148,20 @@ pub enum Command {
     /// Read variants from standard input and print which of them this machine has, building them
     #[command(name = PRESENCE, hide = true)]
     LabPresence,
+}
+
+/// The commands that compare servers hide in `-h` what is for suites and for runs that go on.
+const OF_SUITES: [&str; 5] = ["quick", "only", "base", "head", "resume"];
+
+/// The command line with its help.
+pub fn command() -> clap::Command {
+    let short = |command: clap::Command| {
+        command.mut_args(|flag| {
+            let is_of_suites = OF_SUITES.contains(&flag.get_id().as_str());
+            if is_of_suites { flag.hide_short_help(true) } else { flag }
+        })
+    };
+    Cli::command().mut_subcommand("compare", short).mut_subcommand("gate", short)
 }
 
 /// Serve as the agent of a lab
@@ -293,6 +309,24 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn short_help_is_a_screen_and_long_help_has_all() {
+        for name in ["compare", "gate"] {
+            let command = super::command();
+            let command = command.find_subcommand(name).unwrap();
+            let [short, long] =
+                [command.clone().render_help().to_string(), command.clone().render_long_help().to_string()];
+            assert!(short.lines().count() <= 45, "{name}: {}", short.lines().count());
+            for flag in OF_SUITES {
+                let flag = format!("\n      --{flag}");
+                assert!(!short.contains(&flag) && long.contains(&flag), "{name} {flag}");
+            }
+            for heading in ["Servers:", "Load:", "Decision:", "Output:", "Examples:"] {
+                assert!(short.contains(heading), "{name}: {heading}");
+            }
+        }
     }
 
     #[test]

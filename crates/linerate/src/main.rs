@@ -1,14 +1,15 @@
 //! linerate: argv in, exit status out.
 
-use clap::Parser;
-use linerate::cli::{Cli, Command};
+use clap::FromArgMatches;
+use linerate::cli::{self, Cli, Command};
 use linerate::command::{self, Terminal};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let matches = cli::command().try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(refusal) => return command::refused(&refusal),
+        Err(refusal) => return command::refused(refusal),
     };
     let terminal = Terminal::new(cli.color);
     let done = match cli.command {

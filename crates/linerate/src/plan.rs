@@ -61,7 +61,7 @@ fn is_due_in(round: u32, step: &Step, run: &Run, suite: &PlannedSuite) -> bool {
         (true, Sides::Two([cell, other])) if other == cell => has_control(round),
         (true, Sides::Probed(..)) => has_control(round),
         (false, Sides::One(_)) => suite.solos.is_none_or(|solos| round <= solos || !is_in_duets_alone()),
-        (_, Sides::Two(_) | Sides::Probed(..)) => true,
+        (_, Sides::Two(_) | Sides::AtRate(_) | Sides::Probed(..)) => true,
     }
 }
 

@@ -59,6 +59,7 @@ impl fmt::Display for Left {
 /// Shows what a run does, also while one step takes long.
 #[derive(Debug)]
 pub struct Progress {
+    is_comparison: bool,
     /// `None`: nothing is shown.
     shown: Option<Shown>,
 }
@@ -66,16 +67,20 @@ pub struct Progress {
 impl Progress {
     /// The progress of a run with `done` trials and units made already.
     pub fn new(run: &Run, done: u64, quiet: bool) -> Self {
+        let is_comparison = run.policy().is_sequential();
         if quiet {
-            return Self { shown: None };
+            return Self { is_comparison, shown: None };
         }
         let is_terminal = output::stderr_is_terminal();
         if is_terminal {
             output::begin_bar(WHOLE as u64);
         }
         let planned = plan::order(run).len() as u64;
-        let state = State::new(run.policy().is_sequential(), planned, done, INTERVAL);
-        Self { shown: Some(Shown::new(state, if is_terminal { draw } else { print_if_due }, TICK)) }
+        let state = State::new(is_comparison, planned, done, INTERVAL);
+        Self {
+            is_comparison,
+            shown: Some(Shown::new(state, if is_terminal { draw } else { print_if_due }, TICK)),
+        }
     }
 
     /// More trials than planned.
@@ -97,9 +102,12 @@ impl Progress {
         self.change(|state, _| state.done());
     }
 
-    /// A line of its own above the bar.
-    pub fn print(&self, line: &str) {
-        output::note(line);
+    /// A trial or unit that failed. On a terminal the answer of a comparison is alone, and says it.
+    pub fn failed(&self, line: &str) {
+        let is_answered = self.is_comparison && self.shown.is_some() && output::stderr_is_terminal();
+        if !is_answered {
+            output::note(line);
+        }
     }
 
     /// The same without the bar.
@@ -196,7 +204,10 @@ mod tests {
     fn a_stage_without_any_step_is_shown_again_at_each_interval() {
         let interval = Duration::from_millis(40);
         let state = State::new(false, 0, 0, interval);
-        let progress = Progress { shown: Some(Shown::new(state, keep_if_due, Duration::from_millis(2))) };
+        let progress = Progress {
+            is_comparison: false,
+            shown: Some(Shown::new(state, keep_if_due, Duration::from_millis(2))),
+        };
         progress.stage(&PlannedSuite { name: "proxy".into(), ..PlannedSuite::default() }, "preparing");
         let until = Instant::now() + Duration::from_secs(20);
         while lock(&LINES).len() < 4 && Instant::now() < until {

@@ -75,6 +75,14 @@ impl Histogram {
         self.pairs.sum()
     }
 
+    /// The latencies of both together.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        let mut both = self.counts();
+        both.merge(&other.counts());
+        both.into()
+    }
+
     pub fn counts(&self) -> Counts {
         Counts { pairs: self.pairs.to_vec(), min: self.min, max: self.max }
     }

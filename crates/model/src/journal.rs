@@ -2,9 +2,10 @@
 //!
 //! A journal may have a hundred thousand lines, so it is read on all CPUs.
 
+use crate::unit::AT_RATE;
 use crate::{
-    Found, Measurement, Outcome, PlannedSuite, Probe, Run, Sharing, SideWindow, Sides, Stage, Together, Unit,
-    pair_id, probe_id,
+    Found, Measurement, Outcome, PlannedSuite, Probe, Run, SecondLoadRate, Sharing, SideWindow, Sides, Stage,
+    Together, Unit, pair_id, probe_id,
 };
 use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
@@ -196,7 +197,8 @@ impl<'a> Names<'a> {
     fn new(run: &'a Run) -> Self {
         let of_suite = |(index, suite): (usize, &'a PlannedSuite)| {
             let cells = (0..suite.cells.len()).map(Sides::One);
-            let pairs = suite.pairs.iter().filter_map(|pair| suite.places(pair)).map(Sides::Two);
+            let places = || suite.pairs.iter().filter_map(|pair| suite.places(pair));
+            let pairs = places().map(Sides::Two).chain(places().map(Sides::AtRate));
             let probes = suite.probes.iter();
             let probes =
                 probes.filter_map(|probe| Some(Sides::Probed(suite.place(&probe.cell)?, probe.role)));
@@ -211,7 +213,9 @@ impl<'a> Names<'a> {
         let (suite, names) = self.0.get(line.suite.as_str())?;
         let id = match (line.cell, line.cells, line.probe) {
             (Some(cell), _, _) => cell,
-            (None, Some([cell, other]), None) => pair_id([&cell, &other]),
+            (None, Some([cell, other]), None) => {
+                pair_id([&cell, &other]) + line.second_load.map_or("", |_| AT_RATE)
+            }
             (None, Some([cell, _]), Some(probe)) => probe_id(&cell, probe.role),
             (None, None, _) => return None,
         };
@@ -219,6 +223,7 @@ impl<'a> Names<'a> {
             None => Found::Alone(line.measurement),
             Some(sharing) => Found::Together(Together {
                 sharing,
+                second_load: line.second_load,
                 probe: line.probe,
                 sides: line.sides,
                 windows: line.windows,
@@ -267,6 +272,8 @@ struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sharing: Option<Sharing>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    second_load: Option<SecondLoadRate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     probe: Option<Probe>,
     at: Nanos,
     #[serde(flatten)]
@@ -300,6 +307,7 @@ impl Line {
             unit: beside.map(|_| unit.number),
             warmup: unit.warmup,
             sharing: together.map(|both| both.sharing),
+            second_load: together.and_then(|both| both.second_load),
             probe: together.and_then(|both| both.probe),
             at: unit.at,
             outcome: unit.outcome.clone(),
@@ -339,12 +347,18 @@ mod tests {
             r#"{"kind":"trial","suite":"s","cell":"b","round":2,"warmup":true,"at":7,"#,
             r#""outcome":"unsupported","reason":"no","stages":{"raise":5}}"#
         );
+        let at_rate = DUET.replace(
+            r#""sharing":"turns""#,
+            r#""sharing":"alternating","second_load":{"per_second":5,"of_capacity":[0.5,10.0]}"#,
+        );
+        let text = format!("{DUET}\n{trial}\n{at_rate}\n");
         let run = run();
-        let read = parse_journal(&run, "j", format!("{DUET}\n{trial}\n").as_bytes());
+        let read = parse_journal(&run, "j", text.as_bytes());
         let units: Vec<(Sides, u32)> = read.units.iter().map(|unit| (unit.sides, unit.number)).collect();
-        assert_eq!(units, [(Sides::Two([1, 0]), 1), (Sides::One(0), 2)], "{:?}", read.warnings);
+        let expected = [(Sides::Two([1, 0]), 1), (Sides::One(0), 2), (Sides::AtRate([1, 0]), 1)];
+        assert_eq!(units, expected, "{:?}", read.warnings);
         let written = read.units.iter().flat_map(|unit| line(&run, unit).unwrap()).collect::<Vec<u8>>();
-        assert_eq!(String::from_utf8(written).unwrap(), format!("{DUET}\n{trial}\n"));
+        assert_eq!(String::from_utf8(written).unwrap(), text);
     }
 
     #[test]

@@ -46,6 +46,9 @@ pub struct PlannedLoad {
     /// The rate of an open loop; `None`: a closed one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<PlannedRate>,
+    /// A second load beside the closed loop: the rate of an open one, in whose units latencies are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<PlannedRate>,
     /// Threads of the client; the server has as many CPUs.
     pub threads: u32,
     /// A correct response, as far as the user says.

@@ -146,6 +146,10 @@ pub struct Measurement {
     pub polling: Option<Nanos>,
     /// The lab's CPUs inside the window, from `/proc/stat`.
     pub cpus: Vec<CpuWindow>,
+    /// The share of the machine's CPU time that processes of others used meanwhile, by their own clocks;
+    /// absent where they are not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<f64>,
     /// What impaired links of the path did to packets while the client ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wires: Vec<WireCounts>,

@@ -14,6 +14,8 @@ pub enum Sides {
     One(usize),
     /// A cell and its baseline at the same time. Equal for an A/A control.
     Two([usize; 2]),
+    /// The same under the second load of a comparison, on the same launch.
+    AtRate([usize; 2]),
     /// A cell beside itself; CPU time is taken from this role of one side.
     Probed(usize, Role),
 }
@@ -22,7 +24,7 @@ impl Sides {
     /// The cell, or the first of two.
     pub fn cell(self) -> usize {
         match self {
-            Self::One(cell) | Self::Two([cell, _]) | Self::Probed(cell, _) => cell,
+            Self::One(cell) | Self::Two([cell, _]) | Self::AtRate([cell, _]) | Self::Probed(cell, _) => cell,
         }
     }
 
@@ -30,7 +32,7 @@ impl Sides {
     pub fn beside(self) -> Option<usize> {
         match self {
             Self::One(_) => None,
-            Self::Two([_, other]) => Some(other),
+            Self::Two([_, other]) | Self::AtRate([_, other]) => Some(other),
             Self::Probed(cell, _) => Some(cell),
         }
     }
@@ -48,7 +50,7 @@ impl Sides {
     pub fn probed(self) -> Option<Role> {
         match self {
             Self::Probed(_, role) => Some(role),
-            Self::One(_) | Self::Two(_) => None,
+            Self::One(_) | Self::Two(_) | Self::AtRate(_) => None,
         }
     }
 
@@ -58,6 +60,7 @@ impl Sides {
         match self {
             Self::One(cell) => id(cell).to_owned(),
             Self::Two([cell, other]) => pair_id([id(cell), id(other)]),
+            Self::AtRate([cell, other]) => pair_id([id(cell), id(other)]) + AT_RATE,
             Self::Probed(cell, role) => probe_id(id(cell), role),
         }
     }
@@ -109,6 +112,8 @@ impl From<Together> for Found {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Together {
     pub sharing: Sharing,
+    /// The second load of a comparison, of which the cells know nothing.
+    pub second_load: Option<SecondLoadRate>,
     /// Set where CPU time was taken from a role of one side.
     pub probe: Option<Probe>,
     /// In the order of the unit's cells. `None` unless the outcome is `ok`.
@@ -121,10 +126,28 @@ pub struct Together {
     pub stolen: Option<f64>,
 }
 
+/// The open loop of a second load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SecondLoadRate {
+    pub per_second: u64,
+    /// The part of the baseline's capacity, and the capacity; absent where the other side could not do that
+    /// much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_capacity: Option<[f64; 2]>,
+}
+
 impl Together {
     /// Two cells that have no numbers yet.
     pub fn new(sharing: Sharing) -> Self {
-        Self { sharing, probe: None, sides: None, windows: Vec::new(), strangers: None, stolen: None }
+        Self {
+            sharing,
+            second_load: None,
+            probe: None,
+            sides: None,
+            windows: Vec::new(),
+            strangers: None,
+            stolen: None,
+        }
     }
 }
 
@@ -182,6 +205,7 @@ impl SideWindow {
         self.uncounted += next.uncounted;
         next.errors.0.iter().for_each(|(kind, count)| self.errors.add(*kind, *count));
         next.cpu.iter().for_each(|(role, time)| *self.cpu.entry(*role).or_default() += *time);
+        self.latency = self.latency.zip(next.latency.as_ref()).map(|(latency, next)| latency.with(next));
         self
     }
 
@@ -190,6 +214,9 @@ impl SideWindow {
         (self.operations + self.uncounted) as f64 / self.operations as f64
     }
 }
+
+/// The end of the id of a pair under its second load.
+pub const AT_RATE: &str = " at a rate";
 
 /// The id of a pair of cells.
 pub fn pair_id(cells: [&str; 2]) -> String {

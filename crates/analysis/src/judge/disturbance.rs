@@ -3,7 +3,7 @@
 use super::journal::SortedJournal;
 use crate::stats::bound::{DISTURBED, disturbance};
 use crate::stats::outliers::{STEAL, stolen};
-use linerate_model::{Measurement, Unit};
+use linerate_model::{Measurement, Sides, Unit};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,8 @@ pub struct Disturbance {
 
 /// `None` for a quiet run, and where nothing is known.
 pub fn disturbed(journal: &SortedJournal<'_>) -> Option<Disturbance> {
-    let measured = journal.all().filter(|unit| !unit.warmup && unit.sides.probed().is_none());
+    let measured =
+        journal.all().filter(|unit| !unit.warmup && matches!(unit.sides, Sides::One(_) | Sides::Two(_)));
     let units: Vec<[f64; 2]> = measured.filter_map(shares).collect();
     let is_of_cells = units.is_empty();
     let all = if is_of_cells { by_cell(journal) } else { units };

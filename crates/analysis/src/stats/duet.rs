@@ -124,13 +124,14 @@ pub fn log_cpu_ratio(unit: &Unit, metric: Metric, roles: &[Role]) -> Option<f64>
 
 /// The log ratio of CPU time per operation of two windows, as [`log_cpu_ratio`] has it of a unit.
 pub fn log_cpu_ratio_of(sides: &[SideWindow; 2], metric: Metric, roles: &[Role]) -> Option<f64> {
-    let work =
-        |side: &SideWindow| if metric.is_bulk() { side.bytes.0 as f64 } else { side.operations as f64 };
-    let cpu = |side: &SideWindow| {
-        let of_role = side.cpu.iter().filter(|(role, _)| roles.is_empty() || roles.contains(role));
-        of_role.map(|(_, time)| time.0 as f64).sum::<f64>()
-    };
-    log_of(sides, |side| cpu(side) / (work(side) * side.all_over_counted()))
+    log_of(sides, |side| cpu_per_operation(side, metric, roles))
+}
+
+/// CPU time per operation, or per byte where `metric` counts bytes, in nanoseconds.
+pub fn cpu_per_operation(side: &SideWindow, metric: Metric, roles: &[Role]) -> f64 {
+    let work = if metric.is_bulk() { side.bytes.0 as f64 } else { side.operations as f64 };
+    let of_role = side.cpu.iter().filter(|(role, _)| roles.is_empty() || roles.contains(role));
+    of_role.map(|(_, time)| time.0 as f64).sum::<f64>() / (work * side.all_over_counted())
 }
 
 fn log_of([ours, theirs]: &[SideWindow; 2], value: impl Fn(&SideWindow) -> f64) -> Option<f64> {

@@ -54,6 +54,7 @@ impl Namespaces {
             record,
             window: end.since(start),
             brake,
+            others: None,
             peak_memory: running.peak,
             flags,
         }

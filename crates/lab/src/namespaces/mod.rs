@@ -12,6 +12,7 @@ mod recorded;
 
 use crate::Ready;
 use crate::host;
+use crate::others::Others;
 use crate::protocol::{
     AgentFacts, Brake, ExitStatus, File, HostName, Message, ProcessId, Request, Spawn, Turns, WindowRecord,
 };
@@ -315,8 +316,9 @@ impl Lab for Namespaces {
         self.listeners_of(HostName::Server, ready)
     }
 
-    fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
+    fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
         let command = launch.process.as_ref().ok_or_else(|| LabError::system("a client needs a program"))?;
+        let others = (purpose == Purpose::Measure).then(Others::now);
         self.drop_server_output();
         self.brake = self.force.take().and_then(|force| Some((force.role, self.brake_of(force)?)));
         let brake = self.brake.map(|(_, brake)| brake);
@@ -334,7 +336,8 @@ impl Lab for Namespaces {
         if running.ended.is_some_and(|status| status != ExitStatus::Code(0)) {
             return Err(running.failed(&format!("ended with {}", running.end())));
         }
-        Ok(self.client_run(client, times))
+        let others = others.map(|before| Others::now().share_since(&before));
+        Ok(ClientRun { others, ..self.client_run(client, times) })
     }
 
     fn usage(&mut self) -> Result<Option<Usage>, LabError> {

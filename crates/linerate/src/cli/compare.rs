@@ -88,6 +88,9 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 /// used. A command starts a server of HTTP in a network namespace of its own; its port is found, and the
 /// first command is the baseline. Servers that run elsewhere are compared by their addresses. Two folders of
 /// stored runs are compared as far as they can be.
+///
+/// Exit status: 0 measured, whatever the answer; 1 slower, with --fail-on slower; 2 bad usage; 3 nothing
+/// could be measured; 130 interrupted. `linerate gate` has a status for each verdict.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   linerate compare './shop-v1' './shop-v2' --url /api/items
@@ -110,6 +113,10 @@ pub struct CompareArgs {
 
     #[command(flatten)]
     pub flags: CompareFlags,
+
+    /// Exit with 1 where a server is slower than the baseline
+    #[arg(long, value_name = "slower", value_parser = ["slower"], help_heading = "Decision")]
+    pub fail_on: Option<String>,
 }
 
 /// Compare two builds and exit with the verdict, for CI and git bisect
@@ -138,11 +145,11 @@ pub struct GateArgs {
     pub flags: CompareFlags,
 
     /// Exit with 0 in place of 1, 3 and 4
-    #[arg(long, conflicts_with = "bisect")]
+    #[arg(long, conflicts_with = "bisect", help_heading = "Decision")]
     pub advisory: bool,
 
     /// Exit statuses for `git bisect run`: 125 in place of 3 and 4, 128 for bad usage
-    #[arg(long)]
+    #[arg(long, help_heading = "Decision")]
     pub bisect: bool,
 
     /// Append a line with the result of each cell to this file

@@ -227,7 +227,7 @@ mod tests {
     /// The commands and the flags of a command line with a file.
     fn complete(file: &str, words: &[&str]) -> Result<(GivenServers, CompareFlags), String> {
         let words = ["linerate"].iter().chain(words);
-        let (cli::Command::Compare(CompareArgs { what, flags })
+        let (cli::Command::Compare(CompareArgs { what, flags, .. })
         | cli::Command::Gate(GateArgs { what, flags, .. })) = Cli::parse_from(words).command
         else {
             panic!("only these have projects")

@@ -85,8 +85,9 @@ pub struct VolumeArgs {
     #[arg(
         long,
         short,
-        short_alias = 'P',
+        visible_short_alias = 'P',
         visible_alias = "parallel",
+        alias = "concurrency",
         value_name = "N",
         value_parser = u32_in(1..)
     )]
@@ -106,7 +107,7 @@ pub struct VolumeArgs {
 
     /// Open loop with N operations per second, regardless of outstanding responses; of a stream over udp
     /// datagrams per second
-    #[arg(long, value_name = "N", value_parser = rate)]
+    #[arg(long, aliases = ["rps", "qps"], value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
 
     /// Arrival process of --rate: constant gaps, Poisson, or a linear ramp from zero to the rate [default:

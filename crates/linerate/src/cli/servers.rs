@@ -4,8 +4,8 @@ use super::{CONNECTIONS, CompareFlags, LoadFlags, SIZE, STREAMS, Settings, half_
 use crate::arm::Arm;
 use crate::error::Error;
 use crate::measurement::{
-    Hooks, Place, PlannedAddress, PlannedArm, PlannedCommand, PlannedComparison, PlannedLoad, PlannedRequest,
-    PlannedTarget, Subject,
+    Hooks, Place, PlannedAddress, PlannedArm, PlannedCommand, PlannedComparison, PlannedLoad, PlannedRate,
+    PlannedRequest, PlannedTarget, Subject,
 };
 use crate::subject;
 use crate::subject::values::{self, Filled};
@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// What `{port}` and PORT are, unless the user's own PORT or --port is another.
 const PORT: u16 = 8080;
+/// The load under which latencies are compared, beside the closed loop: at saturation a server batches, and
+/// what a request costs and how long it takes is not what its users get.
+const HALF_OF_CAPACITY: PlannedRate = PlannedRate::Share(0.5);
 /// Bytes of all requests: each program of a unit gets them anew.
 const LONGEST: usize = 64 << 20;
 
@@ -102,6 +105,7 @@ impl CompareFlags {
             streams: load.is_multiplexed().then(|| load.streams.unwrap_or(STREAMS)),
             are_calls: load.grpc.is_some(),
             rate: load.rate,
+            latency: (load.rate.is_none() && !load.no_latency).then_some(HALF_OF_CAPACITY),
             threads: half_of_cpus().min(connections),
             given: load.expect.unwrap_or_default(),
         }

@@ -88,19 +88,24 @@ pub struct LoadFlags {
     pub expect: Option<Expectation>,
 
     /// Concurrent connections [default: 16]
-    #[arg(long, short, value_name = "N", value_parser = u32_in(1..=i64::from(bounds::MOST_CONNECTIONS)))]
+    #[arg(long, short, alias = "concurrency", value_name = "N",
+        value_parser = u32_in(1..=i64::from(bounds::MOST_CONNECTIONS)))]
     pub connections: Option<u32>,
 
     /// The server speaks TLS; its certificate is not verified
     #[arg(long)]
     pub https: bool,
 
+    /// What is done anyway: other tools need it
+    #[arg(long, short = 'k', hide = true)]
+    pub insecure: bool,
+
     /// The server speaks HTTP/2: with prior knowledge, or with --https over TLS (ALPN h2)
     #[arg(long, conflicts_with_all = ["tcp", "udp", "ws"])]
     pub h2: bool,
 
     /// The server speaks HTTP/3, always over TLS; its certificate is not verified
-    #[arg(long, conflicts_with_all = ["tcp", "udp", "ws", "h2", "grpc", "upstream"])]
+    #[arg(hide_short_help = true, long, conflicts_with_all = ["tcp", "udp", "ws", "h2", "grpc", "upstream"])]
     pub h3: bool,
 
     /// The server speaks gRPC over HTTP/2: unary calls of this method, such as helloworld.Greeter/SayHello
@@ -151,9 +156,14 @@ pub struct LoadFlags {
     #[arg(hide_short_help = true, long, value_name = "BYTES", value_parser = u64_in(1..))]
     pub size: Option<u64>,
 
-    /// Open loops of N operations per second, or of P% of the baseline's capacity: latencies are compared
-    #[arg(long, value_name = "N or P%", value_parser = rate)]
+    /// Latency alone, at N operations per second or P% of the baseline's capacity [default: capacity, and
+    /// then the latency at half of it]
+    #[arg(long, aliases = ["rps", "qps"], value_name = "N or P%", value_parser = rate)]
     pub rate: Option<PlannedRate>,
+
+    /// Without the latency and the CPU time at half of the capacity
+    #[arg(long, conflicts_with = "rate")]
+    pub no_latency: bool,
 }
 
 /// Which differences matter, and how long they are looked for.
@@ -174,7 +184,7 @@ pub struct JudgeFlags {
     pub percentile: Option<DecidingPercentile>,
 
     /// Measure until all is decided, for at most TIME [default: 5m; commands 30s, with --rate or a gate 1m]
-    #[arg(long, value_name = "TIME", value_parser = budget)]
+    #[arg(long, short = 'd', aliases = ["duration", "time"], value_name = "TIME", value_parser = budget)]
     pub budget: Option<Duration>,
 }
 

@@ -74,7 +74,7 @@ pub struct RunFlags {
     pub quiet: bool,
 
     /// Write report.json to this file too; -: to standard output, in place of the text
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(long, alias = "export-json", value_name = "FILE", help_heading = OUTPUT)]
     pub json: Option<PathBuf>,
 
     /// Write the report as Markdown to this file too

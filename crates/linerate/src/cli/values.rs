@@ -10,7 +10,12 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
         Some(number) => (number.trim(), 100.0),
         None => (text, 1.0),
     };
-    bounds::margin(number.parse::<f64>().unwrap_or(f64::NAN) / unit)
+    match number.parse::<f64>() {
+        Ok(number) if (0.5..50.0).contains(&number) && unit == 1.0 => {
+            Err(format!("is that {number} %? Write {number}%"))
+        }
+        number => bounds::margin(number.unwrap_or(f64::NAN) / unit),
+    }
 }
 
 pub(super) fn microseconds(text: &str) -> Result<f64, String> {
@@ -71,6 +76,13 @@ pub(super) fn expectation(text: &str) -> Result<Expectation, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_margin_without_a_unit_is_asked_for_it() {
+        assert_eq!([percent("5%"), percent("0.05"), percent("0.5 %")], [Ok(0.05), Ok(0.05), Ok(0.005)]);
+        assert_eq!(percent("5").unwrap_err(), "is that 5 %? Write 5%");
+        assert!(percent("60%").is_err() && percent("x").is_err());
+    }
 
     #[test]
     fn an_expectation_has_parts_by_name() {

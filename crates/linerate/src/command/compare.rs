@@ -9,15 +9,19 @@ use crate::judge::pairs::stored;
 use crate::measurement::{ComparisonKind, PlannedTarget};
 use crate::output::{self, note, warn};
 use crate::report;
-use crate::report::comparison::{ComparisonReport, comment, prospect, written};
+use crate::report::comparison::{ComparisonReport, comment, prospect};
 use crate::session::{End, Event, Session, again};
 use crate::stats::verdict::Verdict;
 use crate::subject::words;
 use crate::url::{Scheme, Url};
 use crate::{address, home, suite};
 use linerate_contract::nearest::suggestion;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
+
+/// The status of a slowdown, with `--fail-on slower`.
+const SLOWER: u8 = 1;
 
 /// Compares two builds, or two stored runs.
 ///
@@ -34,6 +38,9 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
         Measured { end: End::Interrupted, .. } => Ok(ExitCode::from(130)),
         Measured { comparison, .. } if comparison.conclusion == Verdict::Missing => {
             Err(Error::NothingMeasured(comparison.sentence))
+        }
+        Measured { comparison, .. } if comparison.conclusion == Verdict::Slower && args.fail_on.is_some() => {
+            Ok(ExitCode::from(SLOWER))
         }
         Measured { .. } => Ok(ExitCode::SUCCESS),
     }
@@ -209,10 +216,11 @@ pub(super) fn measure(
         What::Servers(servers) => flags.of_servers(&servers, kind)?,
     };
     let mut session = Session::open(&request, script)?;
+    let is_shown = std::io::stderr().is_terminal();
     let end = session.measure(&mut |event| match event {
-        Event::Prospect(found) => note(&prospect(&found)),
-        Event::Written(lines) => note(&written(&lines)),
-        Event::Suite(_) => {}
+        // On a terminal the answer is alone; it has what the time can find where that matters.
+        Event::Prospect(found) if !is_shown && !flags.run.quiet => note(&prospect(&found)),
+        Event::Prospect(_) | Event::Suite(_) => {}
     });
     // What was measured before a disk was full has its answer, too.
     let has_units = !session.made().units.is_empty();
@@ -267,7 +275,7 @@ mod tests {
     }
 
     fn of_addresses(words: &[&str]) -> Result<(GivenServers, CompareFlags), String> {
-        let CompareArgs { what, mut flags } = parsed(words);
+        let CompareArgs { what, mut flags, .. } = parsed(words);
         match What::of_words(&what, &mut flags).map_err(|e| e.to_string())? {
             What::Servers(servers) => Ok((servers, flags)),
             other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 
 use super::Terminal;
 use super::compare::{Measured, What, measure};
-use crate::cli::GateArgs;
+use crate::cli::{GateArgs, with_tip};
 use crate::error::Error;
 use crate::measurement::ComparisonKind;
 use crate::output::note;
@@ -32,9 +32,12 @@ pub fn gate(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> ExitC
 }
 
 /// The status of arguments that clap refused. `git bisect run` would read 2 as a bad commit.
-pub fn refused(refusal: &clap::Error) -> ExitCode {
+pub fn refused(refusal: clap::Error) -> ExitCode {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let refusal = with_tip(refusal, &words);
     let _ = refusal.print();
-    let is_bisect = || std::env::args_os().any(|word| word == "--bisect");
+    let is_bisect = || words.iter().any(|word| word == "--bisect");
     match refusal.use_stderr() {
         false => ExitCode::SUCCESS,
         true if is_bisect() => ExitCode::from(ABORT),

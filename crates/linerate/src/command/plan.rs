@@ -20,6 +20,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+/// Cells that are named with the reason why they are left out.
+const NAMED: usize = 3;
+
 /// Prints the order of trials and the time they take. Nothing is started.
 ///
 /// # Errors
@@ -89,8 +92,11 @@ fn describe(run: &Run, timings: &Timings) -> String {
         for (path, cells) in impaired_paths(suite) {
             let _ = writeln!(text, "  path of {}: {path}", counted(cells as u64, "cell"));
         }
-        for cell in suite.cells.iter().filter(|cell| cell.absent.is_some()) {
-            let _ = writeln!(text, "  left out: {}: {}", cell.id, outcome_text(cell.absent.as_ref()));
+        for (reason, cells) in left_out(suite) {
+            let more = cells.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let named = cells[..cells.len().min(NAMED)].join(", ");
+            let _ = writeln!(text, "  left out: {reason}: {named}{more}");
         }
         let mut last = None;
         for step in of_suite {
@@ -128,6 +134,19 @@ fn describe(run: &Run, timings: &Timings) -> String {
 
 fn time(seconds: f64) -> impl Display {
     humantime::format_duration(Duration::from_secs(seconds.round() as u64))
+}
+
+/// Cells that are left out, by their reasons, in the suite's order.
+fn left_out(suite: &PlannedSuite) -> Vec<(String, Vec<&str>)> {
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for cell in suite.cells.iter().filter(|cell| cell.absent.is_some()) {
+        let reason = outcome_text(cell.absent.as_ref());
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, cells)) => cells.push(&cell.id),
+            None => reasons.push((reason, vec![&cell.id])),
+        }
+    }
+    reasons
 }
 
 /// Each with the number of its cells, in the suite's order.

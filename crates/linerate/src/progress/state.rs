@@ -59,7 +59,8 @@ impl State {
             doing: None,
             pairs: Pairs { first: None, words: "control".into() },
             interval,
-            printed: None,
+            // A log needs no line about what takes a moment.
+            printed: is_comparison.then(Instant::now),
             shown: 0.0,
         }
     }
@@ -83,8 +84,9 @@ impl State {
     pub(super) fn next(&mut self, step: &Step, suite: &PlannedSuite, left: Left, now: Instant) {
         let words = match step.sides {
             _ if step.warmup => "warming up".to_owned(),
-            Sides::One(_) if self.is_comparison => "each alone".to_owned(),
-            // A control has numbers of its own.
+            Sides::One(_) if self.is_comparison && self.pairs.first.is_none() => "each alone".to_owned(),
+            // A control has numbers of its own, and what is measured alone between the pairs has none.
+            Sides::One(_) if self.is_comparison => self.pairs.words.clone(),
             sides if self.is_comparison && sides.is_control() => self.pairs.words.clone(),
             _ if self.is_comparison => {
                 self.pairs.next(step.number, pairs_of(suite), left, now);

@@ -58,7 +58,7 @@ impl Session {
                 .map_or_else(of_rounds, |_| Some(self.questions().seconds_left(suite).max(0.0)));
             self.progress.next(step, &self.run.suites[suite], Left { suite: of_suite, later });
             self.make(step, &cpus)?;
-            self.take_written(step, on)?;
+            self.take_written(step)?;
         }
         Ok(())
     }
@@ -115,14 +115,20 @@ impl Session {
         let windows = if is_compared { WINDOWS } else { 1 };
         let least = least.max(Nanos(self.run.learned.least_window().0 * u64::from(windows)));
         let manner = Manner::at_least(self.sharing_of(step), least, windows);
-        let unit = match &mut self.second {
+        let second_load = match step.sides {
+            Sides::Two([head, base]) if is_compared && head != base => {
+                self.questions().second_load(step.suite, [head, base])
+            }
+            _ => None,
+        };
+        let units = match &mut self.second {
             Some(second) if !step.sides.is_one() => {
                 let labs = [self.lab.as_mut(), second.as_mut()];
-                trial::duet::run(labs, context, planned, step, manner, self.run.seed)
+                trial::duet::run(labs, context, planned, step, manner, self.run.seed, second_load)?
             }
-            _ => trial::run(self.lab.as_mut(), context, planned, step),
+            _ => vec![trial::run(self.lab.as_mut(), context, planned, step)?],
         };
-        self.keep(unit?)?;
+        units.into_iter().try_for_each(|unit| self.keep(unit))?;
         self.progress.done();
         Ok(())
     }
@@ -134,9 +140,13 @@ impl Session {
     pub(super) fn keep(&mut self, unit: Unit) -> Result<(), Error> {
         self.journal.append(&unit)?;
         let suite = &self.run.suites[unit.suite];
-        if let Outcome::Failed { stage, reason, .. } = &unit.outcome {
+        // A second load that a kind of server does not have is left out.
+        let is_second = matches!(unit.sides, Sides::AtRate(_));
+        if let Outcome::Failed { stage, reason, .. } = &unit.outcome
+            && !is_second
+        {
             let (id, round) = (unit.sides.id(suite), unit.number);
-            self.progress.print(&format!("{id} failed in round {round} at {stage}: {reason}"));
+            self.progress.failed(&format!("{id} failed in round {round} at {stage}: {reason}"));
         }
         self.timings.update(suite, &unit);
         self.made.units.push(unit);

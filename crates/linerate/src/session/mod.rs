@@ -29,9 +29,7 @@ use crate::journal::{self, Journal};
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError, Site};
 use crate::measurement::journal::Journal as Units;
-use crate::measurement::{
-    Learned, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Stored, Unit, WrittenBySubject,
-};
+use crate::measurement::{Learned, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Stored, Unit};
 use crate::placement;
 use crate::plan;
 use crate::programs::{self, Programs};
@@ -58,8 +56,6 @@ pub enum End {
 pub enum Event {
     /// Before the units of a comparison, and once more after the first of them.
     Prospect(Prospect),
-    /// The first lines on stderr of a program or command that is compared, once.
-    Written(WrittenBySubject),
     /// All of a suite is measured, or as much as there was when the run was interrupted.
     Suite(Box<Stored>),
 }
@@ -178,7 +174,7 @@ impl Session {
         let on = &mut self.progress.without_bar(on);
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
-            let rounds = self.prepare(suite, on).and_then(|()| self.measure_suite(suite, on));
+            let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite, on));
             end = match rounds.and_then(|()| self.go_on(suite, on)) {
                 Ok(()) => Ok(End::Complete),
                 Err(Error::Interrupted) => Ok(End::Interrupted),

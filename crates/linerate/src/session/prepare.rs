@@ -1,6 +1,6 @@
 //! The systems of a suite, just before its first trial: installed on request, built, and their versions read.
 
-use super::{Event, Session, arms, stored};
+use super::{Session, arms, stored};
 use crate::error::Error;
 use crate::measurement::Outcome;
 use crate::output::note;
@@ -16,7 +16,7 @@ impl Session {
     /// # Errors
     /// The user stopped a build, `run.json` cannot be written, a system is not the one that the run began
     /// with, or an arm of a comparison cannot be built.
-    pub(super) fn prepare(&mut self, suite: usize, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
+    pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
         self.progress.stage(&self.run.suites[suite], "preparing");
         let mut replacements = BTreeMap::new();
         if let Some(comparison) = &mut self.run.comparison {
@@ -62,6 +62,6 @@ impl Session {
         self.run.suites[suite] = now;
         self.journal.plan(&self.run)?;
         first.units.into_iter().try_for_each(|unit| self.keep(unit))?;
-        self.keep_written(suite, 0, first.written, on)
+        self.keep_written(suite, 0, first.written)
     }
 }

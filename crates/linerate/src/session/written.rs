@@ -1,7 +1,7 @@
 //! What the programs and commands of a comparison write on stderr at their start: it may be the reason of a
 //! difference, or say that there is none.
 
-use super::{Event, Session};
+use super::Session;
 use crate::arm::{Arm, BASE, HEAD};
 use crate::error::Error;
 use crate::lab::Written;
@@ -13,12 +13,12 @@ impl Session {
     ///
     /// # Errors
     /// `run.json` cannot be written.
-    pub(super) fn take_written(&mut self, step: &Step, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
+    pub(super) fn take_written(&mut self, step: &Step) -> Result<(), Error> {
         if !step.sides.is_one() {
             return Ok(());
         }
         let written = self.lab.written();
-        self.keep_written(step.suite, step.sides.cell(), written, on)
+        self.keep_written(step.suite, step.sides.cell(), written)
     }
 
     /// Keeps what the subjects of a cell wrote, the first time.
@@ -30,7 +30,6 @@ impl Session {
         suite: usize,
         cell: usize,
         written: Vec<Written>,
-        on: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
         let Some(comparison) = self.run.comparison.as_mut() else { return Ok(()) };
         let cell = &self.run.suites[suite].cells[cell];
@@ -41,12 +40,8 @@ impl Session {
                 comparison.written.push(WrittenBySubject { subject, lines: written.lines });
             }
         }
-        let new = comparison.written[known..].to_vec();
-        if !new.is_empty() {
-            self.journal.plan(&self.run)?;
-        }
-        new.into_iter().map(Event::Written).for_each(on);
-        Ok(())
+        let has_new = comparison.written.len() > known;
+        if has_new { self.journal.plan(&self.run) } else { Ok(()) }
     }
 }
 

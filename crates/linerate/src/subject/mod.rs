@@ -74,7 +74,8 @@ pub fn names(commands: &[String], names: &[String]) -> Result<Vec<String>, Error
     }
     if !are_different(&chosen) {
         // The same command twice: a comparison with itself.
-        let numbered = commands.iter().zip(1..).map(|(command, n)| format!("{command} ({n})"));
+        let short = commands.iter().map(|command| words::short_name(command));
+        let numbered = short.zip(1..).map(|(command, n)| format!("{command} ({n})"));
         chosen = numbered.collect();
     }
     Ok(chosen)
@@ -88,6 +89,15 @@ pub fn names(commands: &[String], names: &[String]) -> Result<Vec<String>, Error
 pub fn check(subjects: &[Subject], load: &PlannedLoad, are_made: bool) -> Result<(), Error> {
     let mut servers = Servers::new(subjects, load, Learned::default());
     servers.read_companions()?;
+    let container = subjects.iter().filter(|one| one.is_started_here() && load.place == Place::Lab);
+    if let Some(one) = container.into_iter().find(|one| words::starts_container(one.text())) {
+        return Err(Error::Input(format!(
+            "`{}` runs in a network of its own, where it is not measured: start both containers with a port \
+             of this machine each, and compare their addresses, such as linerate compare \
+             http://127.0.0.1:8081/ http://127.0.0.1:8082/; or give the server's own command",
+            one.text()
+        )));
+    }
     if are_made { Ok(()) } else { servers.read_lines() }
 }
 
@@ -172,7 +182,7 @@ mod tests {
     fn commands_are_named_by_their_programs_or_by_what_differs() {
         assert_eq!(names(&["./shop-v1 -p 1", "bin/shop-v2"], &[]).unwrap(), ["shop-v1", "shop-v2"]);
         assert_eq!(names(&["./shop -t 1", "./shop -t 2"], &[]).unwrap(), ["./shop -t 1", "./shop -t 2"]);
-        assert_eq!(names(&["./shop", "./shop"], &[]).unwrap(), ["./shop (1)", "./shop (2)"]);
+        assert_eq!(names(&["./shop", "./shop"], &[]).unwrap(), ["shop (1)", "shop (2)"]);
         assert_eq!(names(&["./a", "./b"], &["old", "new"]).unwrap(), ["old", "new"]);
     }
 

@@ -216,7 +216,7 @@ impl<'a> Server<'a> {
         let load = &self.all.load;
         // Over the loopback a connection is there at once, or the server's queue was full. From elsewhere
         // nothing is known.
-        if spec.rate.is_none() && self.is_started_here() {
+        if load.rate.is_none() && self.is_started_here() {
             spec.set_option("patience_ms", PATIENCE_MS);
         }
         let path = |request| self.subject().path(load, request).to_owned();

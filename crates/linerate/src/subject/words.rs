@@ -40,6 +40,13 @@ pub fn short_name(command: &str) -> String {
     name.map_or_else(|| command.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// True for `docker run` and the like: a daemon starts the server, in a network of its own.
+pub fn starts_container(command: &str) -> bool {
+    let words = shlex::split(command).unwrap_or_default();
+    let runs = words.iter().skip(1).any(|word| ["run", "start", "up"].contains(&word.as_str()));
+    ["docker", "podman", "nerdctl", "docker-compose"].contains(&&*short_name(command)) && runs
+}
+
 /// True if a word could be meant as a command: it has a space or a slash, or is a program.
 pub fn is_command(word: &str) -> bool {
     word.contains([' ', '/']) || Path::new(word).exists() || on_path(word).is_some()
@@ -99,6 +106,14 @@ mod tests {
         assert_eq!(program, "/bin/./sh");
         assert_eq!(arguments, ["-c", "a  b", "--port=8080", "127.0.0.1:8080"]);
         assert!(parsed("sh").unwrap().0.ends_with("/sh"));
+    }
+
+    #[test]
+    fn a_command_of_a_container_is_known_by_its_words() {
+        let are =
+            ["docker run -p 80:80 nginx", "/usr/bin/podman run x", "docker compose up", "docker ps", "./run"]
+                .map(starts_container);
+        assert_eq!(are, [true, true, true, false, false]);
     }
 
     #[test]

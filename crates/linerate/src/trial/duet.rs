@@ -8,7 +8,10 @@ use super::windows::{Manner, Windows};
 use super::{Context, Stages, Stopped, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label};
-use crate::measurement::{PlannedCell, PlannedSuite, Probe, Stage, Unit};
+use crate::measurement::{
+    Found, PlannedCell, PlannedSuite, Probe, SecondLoadRate, Sharing, Sides, Stage, Unit,
+};
+use crate::parameters::Parameters;
 use crate::plan::Step;
 use linerate_contract::Nanos;
 use rand::{RngExt, SeedableRng};
@@ -19,7 +22,8 @@ use std::collections::BTreeMap;
 /// larger one makes a role the bottleneck that was none.
 pub const PROBE_SHARE: f64 = 0.2;
 
-/// Measures one unit of a pair.
+/// Measures one unit of a pair. With a `second` load, its open loop follows on the same launch,
+/// and is a unit of its own.
 ///
 /// # Errors
 /// [`LabError::Interrupted`] or [`LabError::Lost`]: the run cannot go on. All else is an outcome.
@@ -30,7 +34,8 @@ pub fn run(
     step: &Step,
     manner: Manner,
     seed: u64,
-) -> Result<Unit, LabError> {
+    second: Option<SecondLoadRate>,
+) -> Result<Vec<Unit>, LabError> {
     let cell = step.sides.cell();
     let cells = [cell, step.sides.beside().unwrap_or(cell)].map(|cell| &suite.cells[cell]);
     let at = labs[0].now();
@@ -43,7 +48,11 @@ pub fn run(
     let [one, two] = labs;
     let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let [first_to_start, first_to_warm_up] = random.random();
+    let paced = second.map(|load| cells.map(|cell| at_rate(cell, load.per_second)));
+    let of_second = |cells| Windows::new(context, cells, Manner::of_second_load(), None, random.clone());
+    let mut second_windows = paced.as_ref().map(|cells| of_second(cells.each_ref()));
     let mut windows = Windows::new(context, cells, manner, probe, random);
+    let (mut of_second, mut second_at, mut second_stages) = (None, at, BTreeMap::new());
     let result = (|| {
         let launches = windows.launches(step.warmup)?;
         let label = |cell: &PlannedCell| Label {
@@ -59,7 +68,16 @@ pub fn run(
         both_stages([&mut *a, &mut *b], first_to_warm_up, &mut stages, |lab, side, stages| {
             warm_up(lab, &launches[side], stages)
         })?;
-        windows.measure([&mut *a, &mut *b], &launches, &mut stages)
+        let measured = windows.measure([&mut *a, &mut *b], &launches, &mut stages)?;
+        if let Some(windows) = &mut second_windows {
+            second_at = a.now();
+            of_second = Some(
+                windows
+                    .launches(false)
+                    .and_then(|launches| windows.measure([&mut *a, &mut *b], &launches, &mut second_stages)),
+            );
+        }
+        Ok(measured)
     })();
     let begin = a.now();
     let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
@@ -67,7 +85,24 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    windows.unit(step, at, one.and(two).and(result), stages)
+    let mut units = vec![windows.unit(step, at, one.and(two).and(result), stages)?];
+    if let (Some(windows), Some(measured), Some(load), Sides::Two(cells)) =
+        (second_windows, of_second, second, step.sides)
+    {
+        let step = Step { sides: Sides::AtRate(cells), ..*step };
+        let mut unit = windows.unit(&step, second_at, measured, second_stages)?;
+        if let Found::Together(together) = &mut unit.found {
+            together.second_load = Some(load);
+        }
+        units.push(unit);
+    }
+    Ok(units)
+}
+
+/// The cell under a second load.
+fn at_rate(cell: &PlannedCell, rate: u64) -> PlannedCell {
+    let parameters = Parameters { rate: Some(rate), ..cell.parameters };
+    PlannedCell { parameters, pairs: Some(Sharing::Alternating), ..cell.clone() }
 }
 
 /// Does a stage on both sides at once, and adds the longer time, also of one that fails: a budget counts it.

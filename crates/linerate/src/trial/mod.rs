@@ -150,6 +150,7 @@ fn measure(
     let of_roles = run.cpu.iter().filter(|(role, _)| !(is_coarse && *role == Role::Client));
     let cpu = of_roles.map(|(role, time)| (*role, without_steal(*role, *time, &measurement.cpus)));
     measurement.cpu.extend(cpu.collect::<Vec<_>>());
+    measurement.others = run.others;
     measurement.peak_memory = run.peak_memory;
     measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
     measurement.flags = run.flags;

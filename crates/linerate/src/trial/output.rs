@@ -188,6 +188,7 @@ mod tests {
             record: WindowRecord { running: 1.0, ..WindowRecord::default() },
             window: Nanos::ZERO,
             brake: None,
+            others: None,
             peak_memory: None,
             flags: Vec::new(),
         }

@@ -36,6 +36,10 @@ const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
 /// The window of such a unit: 32 turns of each side.
 const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
+/// The same of a second load, which follows the windows of the first one.
+const WINDOW_OF_SECOND_LOAD: Nanos = Nanos(32 * SLICE.0);
+/// Windows of an open loop: each of them has some turns of either side.
+const PACED_WINDOWS: u32 = 2;
 /// The window of clients that count whole seconds.
 const WHOLE_SECOND: Nanos = Nanos(1_000_000_000);
 /// A turn is short against noise, which is common to what happens within a fraction of a second, and long
@@ -80,6 +84,12 @@ impl Manner {
         Self { sharing, length: Length::AtLeast(least), windows }
     }
 
+    /// The open loop of a second load.
+    pub fn of_second_load() -> Self {
+        let length = Length::Exactly(WINDOW_OF_SECOND_LOAD);
+        Self { sharing: Sharing::Alternating, length, windows: PACED_WINDOWS }
+    }
+
     /// One window of this length.
     pub fn exactly(sharing: Sharing, length: Nanos) -> Self {
         Self { sharing, length: Length::Exactly(length), windows: 1 }
@@ -92,7 +102,14 @@ impl Manner {
             n => (n, Nanos(all.0 / u64::from(n)).max(SHORTEST_WINDOW)),
         };
         match self.sharing {
-            Sharing::Alternating if is_paced => (1, WINDOW_OF_SLICES),
+            Sharing::Alternating if is_paced => {
+                let windows = self.windows.min(PACED_WINDOWS);
+                let all = match self.length {
+                    Length::AtLeast(_) => WINDOW_OF_SLICES,
+                    Length::Exactly(length) => length,
+                };
+                (windows, Nanos(all.0 / u64::from(windows)))
+            }
             Sharing::Alternating => (1, WINDOW_OF_ALTERNATION),
             Sharing::Together if in_seconds => (1, WHOLE_SECOND),
             Sharing::Together => several(self.length.or(WINDOW)),
@@ -218,7 +235,7 @@ impl<'a> Windows<'a> {
             .reduce(|[a, b], [next_of_a, next_of_b]| [a.followed_by(&next_of_a), b.followed_by(&next_of_b)]);
         let windows = if windows.len() > 1 { windows } else { Vec::new() };
         let Self { sharing, probe, .. } = self;
-        let together = Together { sharing, probe, sides, windows, strangers, stolen };
+        let together = Together { probe, sides, windows, strangers, stolen, ..Together::new(sharing) };
         let Step { suite, sides, number, warmup, .. } = *step;
         Ok(Unit { suite, number, warmup, at, outcome, stages, ..Unit::new(sides, together.into()) })
     }

@@ -92,6 +92,22 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
 }
 
 #[test]
+fn compare_exits_with_1_for_a_slowdown_where_it_is_asked_to() {
+    let compare = |script: &Script, name: &str, more: &[&str]| {
+        let folder = Folder::new(name);
+        let mut args = vec!["compare", "mini", "--only", "*/pipe", "--seed", "7", "--out", folder.str()];
+        args.extend(ARMS);
+        args.extend(more);
+        script.run(&args).status
+    };
+    let slower = Script::new("fail-on").cell("fast/pipe@head", 0.208, 0.003);
+    assert_eq!(compare(&slower, "fail-on-slower", &["--fail-on", "slower"]), 1);
+    assert_eq!(compare(&slower, "fail-on-nothing", &[]), 0);
+    assert_eq!(compare(&Script::new("fail-on-equal"), "fail-on-equal", &["--fail-on", "slower"]), 0);
+    assert_eq!(compare(&slower, "fail-on-faster", &["--fail-on", "faster"]), 2);
+}
+
+#[test]
 fn the_page_of_a_gate_has_the_history_of_its_cells() {
     let files = Folder::new("gate-history-files");
     fs::create_dir_all(files.path()).unwrap();

@@ -1,15 +1,15 @@
 //! The answer of a comparison of servers: a headline, a table of quantities, one line of facts, and warnings.
 
-use super::latency::margin;
-use super::latency::{load_words, overload};
+use super::latency::{latency_margin, load_words, margin, overload, queues};
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
+use super::ranking::ranking;
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
 use crate::numbers::{
     Digits, Ends, count, counted, difference, percent, percent_number, seconds, share, signed, signed_number,
 };
 use crate::words;
-use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad};
+use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad, SecondLoad};
 use linerate_analysis::stats::verdict::Verdict;
 
 /// From here on a ratio is told as a factor: "3.1 times as fast" is read faster than "210 % faster".
@@ -173,16 +173,22 @@ fn excluded(cell: &ComparedCell) -> Option<(&'static str, f64)> {
 }
 
 /// `+8.7 %`, or `2.2x`.
-fn change_words(found: &Finding) -> String {
+pub(super) fn change_words(found: &Finding) -> String {
     if found.ratio >= FACTOR {
         return format!("{}x", Digits::OF_FACTORS.text(found.ratio, Ends::Unknown));
     }
-    signed_number(found.percent(), found.percent_ci95()) + " %"
+    match found.ci95 {
+        Some(_) => signed_number(found.percent(), found.percent_ci95()) + " %",
+        // Of too few pairs one number is not worth more digits.
+        None if found.percent().abs() >= 10.0 => format!("{:+.0} %", found.percent()),
+        None => format!("{:+.1} %", found.percent()),
+    }
 }
 
 /// `(-9.0 to -6.2)`, or `(2.1x to 2.3x)`; empty with too few pairs of runs.
-fn interval_words(found: &Finding) -> String {
+pub(super) fn interval_words(found: &Finding) -> String {
     match found.ci95 {
+        None if matches!(found.verdict, Verdict::Slower | Verdict::Faster) => "(each window)".to_owned(),
         None => "(too few)".to_owned(),
         Some([low, high]) if found.ratio >= FACTOR => {
             let [low, high] = [low, high].map(|end| Digits::OF_FACTORS.text(end, Ends::Unknown));
@@ -206,9 +212,34 @@ fn quantities(
     let row = |found: &Finding| {
         let [one, two] = value_words(cell, found);
         let words = words::verdict_on(found.measure, found.verdict, &margin(cell, comparison));
-        vec![label(cell, found), one, two, change_words(found), interval_words(found), words]
+        vec![
+            label(cell, found, cell.load.as_ref()),
+            one,
+            two,
+            change_words(found),
+            interval_words(found),
+            words,
+        ]
     };
     let found: Vec<&Finding> = cell.findings.0.iter().filter(shown).collect();
+    let second =
+        cell.second_load.iter().flat_map(|second| second.findings.0.iter().map(move |f| (second, f)));
+    let second_row = |(second, found): (&SecondLoad, &Finding)| {
+        let [one, two] = value_words(cell, found);
+        let margin = match found.measure {
+            Measure::Cpu => share(comparison.margin),
+            _ => latency_margin(comparison),
+        };
+        let words = words::verdict_on(found.measure, found.verdict, &margin);
+        vec![
+            label(cell, found, Some(&second.load)),
+            one,
+            two,
+            change_words(found),
+            interval_words(found),
+            words,
+        ]
+    };
     let memory = cell.memory_mib.map(|values| {
         let [one, two] = values.map(|mib| format!("{} MiB", Digits::OF_FACTORS.text(mib, Ends::Unknown)));
         let more = ((values[1] - values[0]) * 10.0).round() / 10.0 + 0.0;
@@ -221,68 +252,23 @@ fn quantities(
             String::new(),
         ]
     });
-    let verdicts = found.iter().map(|found| Some(found.verdict)).chain(memory.iter().map(|_| None)).collect();
+    let verdicts = found.iter().copied().chain(second.clone().map(|(_, found)| found));
+    let verdicts = verdicts.map(|found| Some(found.verdict)).chain(memory.iter().map(|_| None)).collect();
     let headers = ["", &base.name, &cell.id, "change", "95 %", ""];
-    let rows = found.into_iter().map(row).chain(memory);
+    let rows = found.into_iter().map(row).chain(second.map(second_row)).chain(memory);
     (TextTable::new("", headers).with_rows(rows), verdicts)
 }
 
-/// A row for each of several subjects, the best first.
-fn ranking(
-    cells: &[ComparedCell],
-    base: &NamedCommand,
-    comparison: &ComparisonReport,
-) -> (TextTable, Vec<Option<Verdict>>) {
-    let of_base = cells.iter().find_map(|cell| Some((cell, cell.findings.main()?)));
-    let Some((first, main)) = of_base else { return (TextTable::new("", [""]), Vec::new()) };
-    let cpu_of = |cell: &ComparedCell, side: usize| {
-        cell.findings.cpu().map_or_else(String::new, |cpu| value_words(cell, cpu)[side].clone())
-    };
-    let mut rows: Vec<(f64, Vec<String>, Option<Verdict>)> = vec![(
-        1.0,
-        vec![
-            base.name.clone(),
-            value_words(first, main)[0].clone(),
-            "baseline".to_owned(),
-            String::new(),
-            cpu_of(first, 0),
-            String::new(),
-        ],
-        None,
-    )];
-    for cell in cells {
-        let Some(main) = cell.findings.main() else { continue };
-        let words = words::verdict_on(main.measure, cell.verdict, &margin(cell, comparison));
-        let row = vec![
-            cell.id.clone(),
-            value_words(cell, main)[1].clone(),
-            change_words(main),
-            interval_words(main),
-            cpu_of(cell, 1),
-            words,
-        ];
-        rows.push((main.performance(), row, Some(cell.verdict)));
-    }
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let rate = label(first, main);
-    let cpu = first.findings.cpu().map_or_else(String::new, |cpu| label(first, cpu));
-    let headers = ["", rate.as_str(), "change", "95 %", cpu.as_str(), ""];
-    let (rows, verdicts): (Vec<_>, Vec<_>) = rows.into_iter().map(|(_, row, verdict)| (row, verdict)).unzip();
-    (TextTable::new("", headers).with_rows(rows.into_iter()), verdicts)
-}
-
-/// The name of a quantity, with its unit.
-fn label(cell: &ComparedCell, found: &Finding) -> String {
+/// The name of a quantity, with its unit; of an open loop with its load.
+pub(super) fn label(cell: &ComparedCell, found: &Finding, load: Option<&OfferedLoad>) -> String {
+    let at = || load.map_or_else(String::new, |load| format!(", {}", short_load(load)));
     let unit = || cell.unit.map(|unit| words::unit(unit).replace("operations", "requests"));
     let is_bulk = cell.unit.is_some_and(|unit| unit.metric.is_bulk());
     match found.measure {
         Measure::Rate => unit().unwrap_or_else(|| "rate".to_owned()),
         Measure::Cpu if is_bulk => "CPU/MB".to_owned(),
-        Measure::Cpu => "CPU/request".to_owned(),
-        latency => {
-            let at = cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", short_load(load)));
-            latency.name().to_owned() + &at
-        }
+        Measure::Cpu => "CPU/request".to_owned() + &at(),
+        latency => latency.name().to_owned() + &at(),
     }
 }
 
@@ -296,7 +282,7 @@ fn short_load(load: &OfferedLoad) -> String {
 }
 
 /// The values of base and head.
-fn value_words(cell: &ComparedCell, found: &Finding) -> [String; 2] {
+pub(super) fn value_words(cell: &ComparedCell, found: &Finding) -> [String; 2] {
     let Some(values) = found.values else { return Default::default() };
     let unit_words = if found.measure == Measure::Rate { "" } else { " µs" };
     let number = |value: f64| match found.measure {
@@ -320,12 +306,16 @@ fn facts(comparison: &ComparisonReport) -> String {
         format!("; {budget} can find a slowdown of about {}", share(smallest))
     });
     let base = comparison.commands.first().map_or("", |one| one.name.as_str());
-    let load =
-        comparison.cells.iter().find_map(|cell| cell.load.as_ref()).filter(|load| load.share.is_some());
+    let load = comparison.cells.iter().find_map(load_of).filter(|load| load.share.is_some());
     let load = load.map_or_else(String::new, |load| {
-        format!("; the load is {}, {}/s", load_words(load, base), count(load.per_second))
+        format!("; {} is {}/s", load_words(load, base), count(load.per_second))
     });
     format!("{}, {}{load}{smallest}", pairs_of_runs(units, false), seconds(comparison.seconds))
+}
+
+/// The load of its open loop.
+fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
+    cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
 }
 
 /// What trials alone say otherwise, notes, and what the servers wrote.
@@ -340,7 +330,10 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
             percent(main, Ends::Unknown)
         )
     });
+    let second = comparison.cells.iter().filter_map(|cell| Some((cell, cell.second_load.as_ref()?)));
+    let queues = second.flat_map(|(cell, second)| queues(&second.load, cell, comparison));
+    let queues = queues.map(|text| format!("warning: {text}"));
     let notes = comparison.notes.join("; ");
     let notes = (!notes.is_empty()).then(|| format!("note: {notes}"));
-    denied.chain(notes).chain(comparison.written.iter().cloned()).collect()
+    denied.chain(queues).chain(notes).chain(comparison.written.iter().cloned()).collect()
 }

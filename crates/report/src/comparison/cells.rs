@@ -26,6 +26,7 @@ pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport]) -> ComparedCell {
         findings: pair.findings.clone(),
         latency_verdict: pair.main_verdict().filter(|_| pair.is_paced),
         load: pair.load.clone(),
+        second_load: pair.second_load.clone(),
         cpu_first: pair.is_cpu_first,
         client_is_limit: pair.client_is_limit,
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),

@@ -11,7 +11,12 @@ use std::collections::BTreeSet;
 /// What to add to a sentence, such as `; v2 does not keep up: 30,700/s of the 37,171/s that are due, so its
 /// latencies are those of a queue that grows`. Empty where both builds keep up.
 pub(super) fn overload(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
-    let Some(load) = &cell.load else { return String::new() };
+    let each = cell.load.iter().flat_map(|load| queues(load, cell, comparison));
+    each.map(|text| format!("; {text}")).collect()
+}
+
+/// What each build is said that does not keep up with a load.
+pub(super) fn queues(load: &OfferedLoad, cell: &ComparedCell, comparison: &ComparisonReport) -> Vec<String> {
     let names = match comparison.commands.first() {
         Some(base) => [base.name.as_str(), cell.id.as_str()],
         None => ["base", "head"],
@@ -20,8 +25,8 @@ pub(super) fn overload(cell: &ComparedCell, comparison: &ComparisonReport) -> St
     let each = slow.map(|((name, done), _)| {
         let [done, due] = [done.round() as u64, load.per_second].map(count);
         format!(
-            "; {name} does not keep up: {done}/s of the {due}/s that are due, so its latencies are those of \
-             a queue that grows"
+            "{name} does not keep up: {done}/s of the {due}/s that are due, so its latencies are those of a \
+             queue that grows"
         )
     });
     each.collect()
@@ -38,8 +43,12 @@ pub(super) fn load_words(load: &OfferedLoad, base: &str) -> String {
 
 /// The difference that matters in this cell: `1 %` or `5 us`.
 pub(super) fn margin(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
+    if cell.load.is_some() { latency_margin(comparison) } else { share(comparison.margin) }
+}
+
+/// The difference of latencies that matters.
+pub(super) fn latency_margin(comparison: &ComparisonReport) -> String {
     match comparison.latency_margin {
-        _ if cell.load.is_none() => share(comparison.margin),
         LatencyMargin::Share(margin) => share(margin),
         LatencyMargin::Microseconds(us) => format!("{us} us"),
     }

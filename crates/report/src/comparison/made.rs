@@ -98,7 +98,7 @@ fn meanings(comparison: &ComparisonReport) -> Vec<String> {
 }
 
 /// What a subject wrote on stderr at its start, in one line for each of the first ones.
-pub fn written(by: &WrittenBySubject) -> String {
+pub(super) fn written(by: &WrittenBySubject) -> String {
     const MOST_LINES: usize = 3;
     const LONGEST: usize = 200;
     let line = |text: &String| match text.char_indices().nth(LONGEST) {

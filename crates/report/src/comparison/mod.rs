@@ -8,6 +8,7 @@ mod history;
 mod latency;
 mod made;
 mod model;
+mod ranking;
 mod sentence;
 mod stored;
 
@@ -15,7 +16,6 @@ pub(super) use answer::{Answer, answer};
 pub use comment::comment;
 pub use history::{entries, history, newest_of};
 pub(super) use latency::{margins, table as latencies};
-pub use made::written;
 pub(super) use made::{made, short};
 pub use model::*;
 pub use sentence::prospect;

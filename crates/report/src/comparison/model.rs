@@ -1,7 +1,7 @@
 //! The part of `report.json` that a comparison of builds adds.
 
 use crate::words::json;
-use linerate_analysis::judge::pairs::{Findings, OfferedLoad};
+use linerate_analysis::judge::pairs::{Findings, OfferedLoad, SecondLoad};
 use linerate_analysis::judge::{Disturbance, Quantity, SoloRatio};
 use linerate_analysis::stats::bound::Bottleneck;
 use linerate_analysis::stats::verdict::Verdict;
@@ -96,6 +96,10 @@ pub struct ComparedCell {
     pub latency_verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<OfferedLoad>,
+    /// The latencies and the CPU time at a share of the baseline's capacity, beside the closed loop. Decides
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_load: Option<SecondLoad>,
     /// A role used a CPU all the time in the trials alone: the CPU time is the first finding, and decides.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cpu_first: bool,

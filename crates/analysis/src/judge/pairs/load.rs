@@ -1,18 +1,22 @@
 //! The load of an open loop, and what its units did of it.
 
 use super::pair::OfferedLoad;
-use linerate_model::{PlannedCell, PlannedRate, Unit};
+use linerate_model::{PlannedRate, Unit};
 
 /// A build that did less than this share of what was due has a queue that grows, and its latencies with it.
 const KEEPS_UP: f64 = 0.95;
 
-/// The load of a cell, and what the units of its pair did of it; `None` of a closed loop.
-pub(super) fn offered(cell: &PlannedCell, rate: Option<PlannedRate>, units: &[&Unit]) -> Option<OfferedLoad> {
-    let share = match rate {
+/// A load, and what the units of a pair did of it.
+pub(super) fn offered(
+    per_second: u64,
+    planned: Option<PlannedRate>,
+    capacity: Option<f64>,
+    units: &[&Unit],
+) -> OfferedLoad {
+    let share = match planned {
         Some(PlannedRate::Share(share)) => Some(share),
         _ => None,
     };
-    let per_second = cell.parameters.rate.filter(|_| cell.is_paced_in_turns())?;
     let mut done = [0.0; 2];
     let mut keeps_up = [true; 2];
     // Sides are head and base.
@@ -27,5 +31,5 @@ pub(super) fn offered(cell: &PlannedCell, rate: Option<PlannedRate>, units: &[&U
         // The number of Poisson arrivals has a standard deviation of its square root.
         keeps_up[build] = operations >= KEEPS_UP * due - 4.0 * due.sqrt();
     }
-    Some(OfferedLoad { per_second, share, capacity: cell.capacity, done, keeps_up })
+    OfferedLoad { per_second, share, capacity, done, keeps_up }
 }

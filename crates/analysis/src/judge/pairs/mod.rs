@@ -12,11 +12,13 @@ mod finding;
 mod leading;
 mod load;
 mod pair;
+mod second;
 mod series;
 pub mod stored;
 
 pub use finding::{Confirmation, Finding, Findings, Measure};
 pub use pair::{FailedUnit, JudgedPair, Obstacle, OfferedLoad};
+pub use second::SecondLoad;
 
 use super::{Alone, CellSummary, SortedJournal};
 use crate::stats::cost::Per;
@@ -84,10 +86,12 @@ pub(crate) fn judge_until(run: &Run, units: &[Unit], last: u32) -> Option<Judgem
         is_void,
     };
     let mut crossings = series::holm(&series, &looks, tests).into_iter();
+    let mut second_loads = second::judge(&compared, &journal, &looks, &rules).into_iter();
     let spread = median(compared.iter().filter_map(|pair| pair.series[0].1.spread()).collect::<Vec<_>>());
     let judged = |pair: Compared<'_>| {
         let of_pair = crossings.by_ref().take(pair.series.len()).collect::<Vec<_>>();
-        pair.judged(plan, &looks, &of_pair, &rules)
+        let second_load = second_loads.next().flatten();
+        JudgedPair { second_load, ..pair.judged(plan, &looks, &of_pair, &rules) }
     };
     let pairs = compared.into_iter().map(judged).collect();
     Some(Judgement { pairs, control: control.map(|control| control.estimate), is_void, spread, tests })
@@ -220,7 +224,13 @@ impl<'a> Compared<'a> {
             client_is_limit: self.client_is_limit(),
             is_by_cpu: is_cpu_first && hints_at_none,
             is_paced: self.place.is_paced(),
-            load: load::offered(head.planned, plan.rate, &self.units),
+            load: head
+                .planned
+                .parameters
+                .rate
+                .filter(|_| self.place.is_paced())
+                .map(|per_second| load::offered(per_second, plan.rate, head.planned.capacity, &self.units)),
+            second_load: None,
             obstacle: self.obstacle(ratios.len(), rules.is_void),
             cpu_of: self.cpu_of,
             ratios,

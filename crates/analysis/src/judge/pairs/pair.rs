@@ -1,6 +1,7 @@
 //! Two subjects under one load: what was found, the verdict on all of it, and why there is none.
 
 use super::finding::{Confirmation, Finding, Findings, Measure};
+use super::second::SecondLoad;
 use crate::judge::{Alone, Comparison, DuetReport, OutcomeWord, SoloRatio, rounded_unit};
 use crate::stats::verdict::Verdict;
 use linerate_contract::Role;
@@ -41,6 +42,8 @@ pub struct JudgedPair {
     pub is_paced: bool,
     /// The load of an open loop, and what the units did of it.
     pub load: Option<OfferedLoad>,
+    /// What the same launches did under a second load: shown, and no part of the verdict.
+    pub second_load: Option<SecondLoad>,
     /// Why the findings have no say.
     pub obstacle: Option<Obstacle>,
 }

@@ -49,6 +49,8 @@ pub(super) struct PairSeries {
     logs: Vec<(u32, f64)>,
     /// The variance of the log ratios of a unit's windows, where it has several.
     within: Vec<(u32, f64)>,
+    /// The log ratio of each window of the units.
+    windows: Vec<(u32, f64)>,
     /// The difference of latencies: head less base, in microseconds.
     differences: Vec<(u32, f64)>,
     last: u32,
@@ -69,7 +71,14 @@ impl PairSeries {
             early::within(&windows?)
         };
         let (logs, within) = (by_unit(units, |unit| log(unit.both()?)), by_unit(units, within));
-        Self { logs, within, differences: Vec::new(), last }
+        let of_unit = |unit: &&Unit| {
+            let windows = unit.together().into_iter().flat_map(|both| &both.windows);
+            let logs: Vec<f64> = windows.filter_map(&log).collect();
+            let number = unit.number;
+            logs.into_iter().map(move |log| (number, log))
+        };
+        let windows = units.iter().flat_map(of_unit).collect();
+        Self { logs, within, windows, differences: Vec::new(), last }
     }
 
     pub(super) fn of_latency(units: &[&Unit], metric: Metric) -> Self {
@@ -95,14 +104,23 @@ impl PairSeries {
         [self.early_crossing(0, early_alpha), ranked].into_iter().flatten().min_by_key(|found| found.unit)
     }
 
-    /// The first early look at the units after one that shows a difference.
+    /// The first unit after one until which all windows show a factor of two, or the first early look that
+    /// shows a difference.
     fn early_crossing(&self, after: u32, alpha: f64) -> Option<Crossing> {
+        if let Some(unit) = (after + 1..=self.last).find(|unit| self.is_factor(after, *unit)) {
+            return Some(Crossing { unit, is_slower: is_slower(&self.between(after, unit)) });
+        }
         early::looks(self.last.saturating_sub(after)).find_map(|units| {
             let unit = after + units;
             let interval =
                 self.early_interval(after, unit, alpha).filter(|interval| early::is_large(*interval))?;
             Some(Crossing { unit, is_slower: interval[1] < 1.0 })
         })
+    }
+
+    /// Whether every window of these units is beyond a factor of two.
+    fn is_factor(&self, after: u32, until: u32) -> bool {
+        early::is_factor(between(&self.windows, after, until).into_iter())
     }
 
     fn early_interval(&self, after: u32, until: u32, alpha: f64) -> Option<[f64; 2]> {
@@ -160,7 +178,11 @@ impl PairSeries {
         let any =
             |is_meant: fn([f64; 2]) -> bool| made.iter().any(|(_, narrower)| is_meant(margins(narrower)));
         let is_within = any(|[low, high]| low >= -1.0 && high <= 1.0);
-        let excludes_1 = last.is_some_and(|look| direction(look.interval) != Verdict::CannotTell);
+        // A factor of two needs no interval.
+        let excludes_1 = match last {
+            Some(look) => direction(look.interval) != Verdict::CannotTell || self.is_factor(0, self.last),
+            None => self.is_factor(0, self.last),
+        };
         // Later units may contradict the look that found a difference, which is open then.
         let is_denied = confirmation.is_none() && found.is_some() && !excludes_1;
         let is_not_slower = rules.is_gate && any(|[low, _]| low >= -1.0);
@@ -227,6 +249,7 @@ fn between(values: &[(u32, f64)], after: u32, until: u32) -> Vec<f64> {
 }
 
 /// What decides about a finding besides its units.
+#[derive(Clone)]
 pub(super) struct Rules {
     /// Nominal p values of the repeated intervals of 95 %, by look.
     pub(super) bounds: Vec<f64>,

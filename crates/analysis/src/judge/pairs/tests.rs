@@ -3,15 +3,21 @@
 use super::*;
 use crate::judge::{Comparison, SoloRatio};
 use crate::stats::verdict::Verdict;
-use linerate_model::Better;
+use linerate_contract::{Counts, Nanos};
 use linerate_model::journal::parse_journal;
+use linerate_model::{Better, Histogram, SecondLoadRate, Sharing, Together};
 use serde_json::json;
 
 const CELLS: [&str; 2] = ["proxy@head", "proxy@base"];
 
 /// Rate and CPU time per operation of head over base in each unit, and the CPU shares of client and relay in
 /// the trials alone.
-fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
+fn judged(rates: &[f64], cpu: f64, shares: [f64; 2]) -> JudgedPair {
+    judged_with(rates, cpu, shares, Vec::new())
+}
+
+/// The same with units of a second load.
+fn judged_with(rates: &[f64], cpu: f64, [client, relay]: [f64; 2], second: Vec<Unit>) -> JudgedPair {
     let cell = |id: &str, build: &str| {
         json!({
             "id": id, "axes": {"build": build}, "layer": "http", "workload": "rr",
@@ -76,7 +82,7 @@ fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
     let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
     let journal = parse_journal(&run, "journal", lines.join("\n").as_bytes());
     assert!(journal.warnings.is_empty() && journal.unknown == 0, "{:?}", journal.warnings);
-    judge(&run, &journal.units).expect("it compares builds").pairs.remove(0)
+    judge(&run, &[journal.units, second].concat()).expect("it compares builds").pairs.remove(0)
 }
 
 /// Too noisy to be within a margin of 1 %.
@@ -151,6 +157,60 @@ fn paced([p50, p90, cpu]: [Verdict; 3], has_to_decide_p90: bool) -> JudgedPair {
         is_paced: true,
         ..judged(&EVEN, 1.0, [0.5, 0.5])
     }
+}
+
+/// Units of an open loop of 5,000 operations per second, in which head has these ratios of the latency of
+/// base, and of its CPU time.
+fn second_load(latencies: &[f64], cpu: f64) -> Vec<Unit> {
+    let unit = |(unit, ratio): (usize, &f64)| {
+        let side = |ratio: f64, cpu: f64| SideWindow {
+            elapsed: Nanos(400_000_000),
+            operations: 2_000,
+            cpu: [(Role::Relay, Nanos((2_000.0 * 30_000.0 * cpu) as u64))].into(),
+            latency: Some(Histogram::from(Counts {
+                pairs: vec![((100_000.0 * ratio) as u64, 1_950), ((900_000.0 * ratio) as u64, 50)],
+                min: 1,
+                max: 1_000_000,
+            })),
+            ..SideWindow::default()
+        };
+        let own = 1.0 + 0.001 * ((unit % 3) as f64 - 1.0);
+        let sides = [side(*ratio, cpu * own), side(1.0, 1.0)];
+        let second_load = Some(SecondLoadRate { per_second: 5_000, of_capacity: Some([0.5, 1e4]) });
+        let windows = vec![sides.clone(), sides.clone()];
+        let together =
+            Together { second_load, sides: Some(sides), windows, ..Together::new(Sharing::Alternating) };
+        Unit { number: unit as u32 + 1, ..Unit::new(Sides::AtRate([0, 1]), together.into()) }
+    };
+    latencies.iter().enumerate().map(unit).collect()
+}
+
+#[test]
+fn a_second_load_is_judged_by_itself_and_decides_nothing() {
+    let alone = judged(&EVEN, 1.0, [0.5, 1.0]);
+    let later: Vec<f64> = EVEN.iter().map(|ratio| ratio * 1.3).collect();
+    let both = judged_with(&EVEN, 1.0, [0.5, 1.0], second_load(&later, 1.2));
+    assert_eq!((both.verdict(), both.is_decided()), (alone.verdict(), alone.is_decided()));
+    assert_eq!((&both.findings, both.tried), (&alone.findings, 12));
+    let second = both.second_load.unwrap();
+    assert_eq!((second.load.per_second, second.units, second.load.keeps_up), (5_000, 12, [true; 2]));
+    let by = |measure| second.findings.by(measure).unwrap();
+    for (measure, ratio, base) in
+        [(Measure::P50, 1.3, 100.0), (Measure::P99, 1.3, 900.0), (Measure::Cpu, 1.2, 30.0)]
+    {
+        let found = by(measure);
+        let value = found.values.unwrap()[0];
+        assert_eq!(found.verdict, Verdict::Slower, "{found:?}");
+        assert!((found.ratio - ratio).abs() < 0.01 && (value / base - 1.0).abs() < 0.01, "{found:?}");
+    }
+}
+
+#[test]
+fn a_large_difference_under_the_second_load_is_found_in_three_units() {
+    let second = judged_with(&EVEN[..3], 1.0, [0.5, 1.0], second_load(&[1.3, 1.31, 1.29], 1.0));
+    let p50 = *second.second_load.unwrap().findings.by(Measure::P50).unwrap();
+    assert_eq!(p50.verdict, Verdict::Slower);
+    assert!(p50.ci95.unwrap()[0] > 1.05, "{p50:?}");
 }
 
 #[test]

@@ -32,6 +32,19 @@ impl Repository<'_> {
     /// git's own message.
     pub fn commit(&self, revision: &str) -> Result<String, String> {
         let git = |arguments: &[&str]| git(self.checkout, arguments);
+        if let Err(reason) = git(&["rev-parse", "--git-dir"]) {
+            let no_git = reason.starts_with(NO_GIT);
+            return Err(if no_git {
+                reason
+            } else {
+                format!(
+                    "{}: this folder is in no git repository, and revisions are compared: run it in the \
+                 repository of the server, or name that with --checkout DIR; two programs are compared \
+                 without git: './old' './new'",
+                    self.checkout.display()
+                )
+            });
+        }
         match revision {
             WORKING_TREE => match git(&["stash", "create"])? {
                 unchanged if unchanged.is_empty() => git(&["rev-parse", "HEAD"]),
@@ -113,12 +126,30 @@ fn arms() -> Result<PathBuf, String> {
 }
 
 /// The output of git in a checkout.
+const NO_GIT: &str = "cannot run git";
+
 fn git(checkout: &Path, arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("git").arg("-C").arg(checkout).args(arguments).output();
-    let output = output.map_err(|e| format!("cannot run git: {e}"))?;
+    let output = output.map_err(|e| format!("{NO_GIT}: {e}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     let message = String::from_utf8_lossy(&output.stderr);
     Err(format!("{}: git {}: {}", checkout.display(), arguments.join(" "), message.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_in_no_repository_is_refused_with_the_way_out() {
+        let repository = Repository { checkout: Path::new("/"), build: "true", program: None };
+        for revision in [MERGE_BASE, WORKING_TREE, "HEAD"] {
+            let error = repository.commit(revision).unwrap_err();
+            assert!(
+                error.starts_with("/: this folder is in no git repository") && error.contains("--checkout")
+            );
+        }
+    }
 }
