@@ -1,6 +1,7 @@
 //! What the user's own servers are asked, and what they run beside.
 
 use crate::{Place, PlannedRate, url};
+use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -50,6 +51,12 @@ pub struct PlannedLoad {
     /// A correct response, as far as the user says.
     #[serde(default)]
     pub given: Expectation,
+    /// What the servers write to these folders and files lasts; to all others it ends with a unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub share: Vec<PathBuf>,
+    /// How long a server may take until its first expected response; `None`: the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Nanos>,
 }
 
 impl PlannedLoad {

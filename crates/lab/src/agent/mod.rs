@@ -14,10 +14,12 @@ mod files;
 mod interface;
 pub mod landlock;
 pub mod link;
+mod mounts;
 mod named;
 mod namespaces;
 mod netlink;
 mod output;
+mod own;
 mod process;
 mod recording;
 mod session;
@@ -32,7 +34,9 @@ mod way;
 mod wire;
 
 use crate::host;
-use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream, WindowRecord};
+use crate::protocol::{
+    AgentFacts, Brake, File, Message, OwnFiles, ProcessId, Request, Spawn, Stream, WindowRecord,
+};
 use brake::RunningBrake;
 use linerate_contract::{Nanos, clock};
 use linerate_model::WireCounts;
@@ -41,6 +45,8 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::{TimeSpec, TimeValLike};
+pub(crate) use output::OF_USER;
+use own::{Memory, Own};
 use process::Process;
 use recording::Recording;
 use std::collections::BTreeMap;
@@ -58,14 +64,15 @@ pub use unseen::{is_alone, unseen};
 pub fn serve(socket: OwnedFd, path: PathOf) -> Result<i32, String> {
     let mut socket = UnixStream::from(socket);
     let privileges = match namespaces::enter(path) {
-        Ok(namespaces::Entered::Inside(privileges)) => privileges,
+        Ok(namespaces::Entered::Inside(privileges, folders)) => (privileges, folders),
         Ok(namespaces::Entered::Outside(status)) => return Ok(status),
         Err(reason) => {
             send(&mut socket, &Message::Refused { reason: reason.clone() });
             return Err(reason);
         }
     };
-    Agent::new(socket, privileges, path)?.run();
+    let (privileges, folders_of_run) = privileges;
+    Agent::new(socket, privileges, folders_of_run, path)?.run();
     Ok(0)
 }
 
@@ -85,6 +92,11 @@ struct Agent {
     privileges: namespaces::Privileges,
     network: Option<Network>,
     files: files::Files,
+    /// The folders of the host's `/run`.
+    folders_of_run: Vec<own::Folder>,
+    /// The files of the user's own processes, and the memory for what they write.
+    own: BTreeMap<OwnFiles, Own>,
+    memory: Option<Memory>,
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
@@ -98,7 +110,12 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(socket: UnixStream, privileges: namespaces::Privileges, path: PathOf) -> Result<Self, String> {
+    fn new(
+        socket: UnixStream,
+        privileges: namespaces::Privileges,
+        folders_of_run: Vec<own::Folder>,
+        path: PathOf,
+    ) -> Result<Self, String> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         let failed = |e: nix::Error| format!("the lab agent cannot receive signals of its children: {e}");
@@ -117,6 +134,9 @@ impl Agent {
             privileges,
             network: None,
             files,
+            folders_of_run,
+            own: BTreeMap::new(),
+            memory: None,
             processes: BTreeMap::new(),
             recording: None,
             wires: Vec::new(),
@@ -217,6 +237,9 @@ impl Agent {
             };
             self.forward(id, Stream::Stdout);
             self.forward(id, Stream::Stderr);
+            if let Some(line) = self.memory_is_full() {
+                self.send(&Message::Output { process: id, stream: Stream::Stderr, line });
+            }
             if let Some(process) = self.processes.remove(&id) {
                 if let (Some(recording), Some(time)) = (&mut self.recording, process.cpu_at_exit()) {
                     recording.note(id, time);
@@ -230,6 +253,7 @@ impl Agent {
         let reply = match serde_json::from_str(line) {
             Err(e) => Err(format!("the lab agent received an invalid request: {e}")),
             Ok(Request::Raise { path, files }) => self.raise(path, &files),
+            Ok(Request::Own(files)) => self.make_own(files),
             Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
             Ok(Request::Listeners { host, udp }) => self
                 .network()
@@ -243,6 +267,9 @@ impl Agent {
                 self.turns = turns.as_ref().map(TurnTaking::new);
                 self.planned_brake = brake;
                 Ok(self.start_brake())
+            }
+            Ok(Request::Window { .. }) if self.memory_is_full().is_some() => {
+                Err(self.memory_is_full().unwrap_or_default())
             }
             Ok(Request::Window { start, end }) => {
                 let mut recording = self.recording.take().unwrap_or_default();
@@ -307,6 +334,23 @@ impl Agent {
         Ok(Message::Done)
     }
 
+    /// Makes the files of the user's own processes, unless they are there.
+    fn make_own(&mut self, files: OwnFiles) -> Result<Message, String> {
+        if !self.own.contains_key(&files) {
+            if self.memory.is_none() {
+                self.memory = Some(Memory::mount()?);
+            }
+            let own = Own::make(&files, &self.folders_of_run, self.own.len())?;
+            self.own.insert(files.clone(), own);
+        }
+        Ok(Message::Own { remarks: self.own[&files].remarks.clone() })
+    }
+
+    /// The error of servers that have filled the memory for what they write.
+    fn memory_is_full(&self) -> Option<String> {
+        self.memory.as_ref()?.check().err()
+    }
+
     fn spawn(&mut self, spawn: &Spawn) -> Result<Message, String> {
         self.files.make_folder(&spawn.folder)?;
         self.files.write_all(&spawn.files)?;
@@ -320,8 +364,9 @@ impl Agent {
         let namespace = network.namespace(spawn.host)?;
         let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
         let of_role = || self.files.path(&spawn.folder);
-        let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.folder.clone());
-        let view = process::View { folder: &folder, grants };
+        let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.files.folder.clone());
+        let own = spawn.user.as_ref().and_then(|user| self.own.get(&user.files)).map(Own::namespace);
+        let view = process::View { folder: &folder, grants, own };
         let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
         self.processes.insert(spawn.process, process);
         if let Some(recording) = &mut self.recording {
@@ -363,6 +408,8 @@ impl Agent {
         self.turns = None;
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.network = None;
+        self.own.clear();
+        self.memory = None;
         self.files.clear();
     }
 

@@ -13,7 +13,8 @@ mod recorded;
 use crate::Ready;
 use crate::host;
 use crate::protocol::{
-    AgentFacts, Brake, ExitStatus, File, HostName, Message, ProcessId, Request, Spawn, Turns, WindowRecord,
+    AgentFacts, Brake, ExitStatus, File, HostName, Message, OwnFiles, ProcessId, Request, Spawn, Turns,
+    WindowRecord,
 };
 use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Written};
 use channel::Channel;
@@ -31,16 +32,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Time limit for a server to be ready: the slowest here needs a tenth of a second.
-const READY_DEADLINE: Duration = Duration::from_secs(10);
+/// Time limit for a server to be ready, where none is given: the slowest system needs a tenth of a second.
+pub const READY_DEADLINE: Duration = Duration::from_secs(10);
 /// Time limit for a setup command, which loads a rule set or makes a key.
 const SETUP_DEADLINE: Duration = Duration::from_secs(10);
 /// Processes that run for longer after their stop signal are killed; shutdown is not part of the measurement.
 const STOP_GRACE: Duration = Duration::from_millis(50);
 /// On these links connections are closed by then; descriptors that a server keeps for longer count as usage.
 const CLOSE_GRACE: Duration = Duration::from_millis(100);
-/// Poll interval of the socket table until a server listens; one poll costs some microseconds.
-const READY_POLL: Duration = Duration::from_millis(1);
+/// Poll interval of the socket table until a server listens, at least and at most; one poll costs some
+/// microseconds. It is this part of the time so far, so that a slow start costs little CPU time.
+const READY_POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
+const PART_OF_START: u32 = 50;
 
 /// The lab in namespaces of its own, raised for the whole run.
 #[derive(Debug)]
@@ -127,6 +130,18 @@ impl Namespaces {
         Ok(process)
     }
 
+    /// The files of a command of the user's own; what could not be done is among what it writes.
+    fn make_own(&mut self, launch: &Launch, files: &OwnFiles) -> Result<(), LabError> {
+        match self.channel.request(&Request::Own(files.clone()))? {
+            Message::Own { remarks } if remarks.is_empty() => Ok(()),
+            Message::Own { remarks: lines } => {
+                self.written.push(Written { role: launch.role, system: launch.system.clone(), lines });
+                Ok(())
+            }
+            other => Err(LabError::Lost(format!("unexpected reply to a request for files: {other:?}"))),
+        }
+    }
+
     /// Processes one pending event, or the next one before the deadline. False at the deadline.
     fn process_event(&mut self, deadline: Instant) -> Result<bool, LabError> {
         let Some(message) = self.channel.event(deadline)? else { return Ok(false) };
@@ -179,7 +194,8 @@ impl Namespaces {
         process: ProcessId,
         before: &[SocketAddr],
     ) -> Result<(), LabError> {
-        let deadline = Instant::now() + READY_DEADLINE;
+        let (begin, within) = (Instant::now(), launch.ready_within.unwrap_or(READY_DEADLINE));
+        let deadline = begin + within;
         loop {
             let ready = match launch.ready {
                 Ready::Event => {
@@ -208,7 +224,7 @@ impl Namespaces {
                     Ready::Listen | Ready::Datagrams if launch.user.is_some() => "did not listen",
                     _ => "was not ready",
                 };
-                return Err(self.running(process).failed(&format!("{what} within {READY_DEADLINE:?}")));
+                return Err(self.running(process).failed(&format!("{what} within {within:?}")));
             }
             match launch.ready {
                 Ready::Event => {
@@ -216,7 +232,8 @@ impl Namespaces {
                 }
                 // One request for each line would make a system that prints a lot late.
                 Ready::Listen | Ready::Datagrams => {
-                    let next_poll = Instant::now() + READY_POLL;
+                    let pause = (begin.elapsed() / PART_OF_START).clamp(READY_POLL[0], READY_POLL[1]);
+                    let next_poll = Instant::now() + pause;
                     while self.process_event(next_poll)? {}
                 }
             }
@@ -293,18 +310,23 @@ impl Lab for Namespaces {
         self.channel.request(&Request::Raise { path, files }).map(|_| ())
     }
 
-    fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
+    fn start(&mut self, launch: &Launch) -> Result<Nanos, LabError> {
         for command in &launch.setup {
             self.set_up(launch, command)?;
         }
-        let Some(command) = &launch.process else { return Ok(()) };
+        let Some(command) = &launch.process else { return Ok(Nanos::ZERO) };
+        if let Some(user) = &launch.user {
+            self.make_own(launch, &user.files)?;
+        }
         let before =
             if launch.port == 0 { self.listeners_of(launch.host, launch.ready)? } else { Vec::new() };
         let kind = if launch.is_companion { Kind::Companion } else { Kind::System };
+        let begin = Instant::now();
         let process = self.spawn(kind, launch, command)?;
         self.await_ready(launch, process, &before)?;
+        let took = begin.elapsed();
         self.written.extend(self.running(process).written());
-        Ok(())
+        Ok(took.into())
     }
 
     fn listeners(&mut self, ready: Ready) -> Result<Vec<SocketAddr>, LabError> {
@@ -368,6 +390,10 @@ impl Lab for Namespaces {
 
     fn output_of(&mut self, command: &CommandLine, deadline: Duration) -> Option<Result<String, LabError>> {
         Some(self.ask(command, deadline))
+    }
+
+    fn is_running(&mut self) -> bool {
+        self.check_systems().is_ok()
     }
 
     fn stop(&mut self) -> Result<(), LabError> {

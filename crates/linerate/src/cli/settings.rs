@@ -6,6 +6,7 @@ use super::values::{expectation, microseconds, percent, percentile, rate, reques
 use super::{MessageArgs, RequestArgs, span, u32_in, u64_in};
 use crate::measurement::{DecidingPercentile, Expectation, PlannedRate};
 use clap::Args;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of HTTP requests and responses.
@@ -36,11 +37,21 @@ pub struct SubjectFlags {
     #[arg(long, value_name = "COMMAND")]
     pub with: Vec<String>,
 
+    /// Folder or file whose contents a server may change for good; whatever else it writes is in memory, and
+    /// ends with its unit (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub share: Vec<PathBuf>,
+
+    /// How long a server may take until its first expected response [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub ready: Option<Duration>,
+
     /// A server behind the commands, which are proxies: {upstream} in them is its address
     #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub upstream: Option<String>,
 
-    /// Shell command before anything is measured: one for all commands, or one for each
+    /// Shell command before anything is measured, on the user's own files, which all servers then read: one
+    /// for all commands, or one for each
     #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub setup: Vec<String>,
 

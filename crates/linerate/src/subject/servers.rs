@@ -3,7 +3,7 @@
 
 use super::{expected, ready, sent, words};
 use crate::error::Error;
-use crate::lab::protocol::{HostName, UserProcess};
+use crate::lab::protocol::{HostName, OwnFiles, UserProcess};
 use crate::lab::{CommandLine, Launch, Ready};
 use crate::measurement::{
     Expectation, Learned, LearnedServer, Place, PlannedCell, PlannedLoad, Subject, Warmup,
@@ -13,6 +13,7 @@ use crate::pins::Pins;
 use linerate_contract::{Nanos, Request, Role, Spec, Tls, WeightedRequest};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How long a client waits outside of its window.
 const PATIENCE_MS: u64 = 20;
@@ -125,7 +126,9 @@ impl Servers {
     /// How a command is started in this folder, with this port.
     fn user(&self, folder: &std::path::Path, port: Option<u16>) -> UserProcess {
         let port = port.unwrap_or(self.load.port);
-        UserProcess { folder: folder.to_owned(), environment: [("PORT".to_owned(), port.to_string())].into() }
+        // Companions share the files of their server.
+        let files = OwnFiles { folder: folder.to_owned(), share: self.load.share.clone(), image: None };
+        UserProcess { files, environment: [("PORT".to_owned(), port.to_string())].into() }
     }
 
     /// The companions of a server, in its namespace and on its CPUs.
@@ -188,6 +191,7 @@ impl<'a> Server<'a> {
             system: self.subject().name().to_owned(),
             process: Some((program, words)),
             ready: ready(&self.all.load),
+            ready_within: self.all.load.ready.map(Duration::from),
             port: expected.unwrap_or(0),
             user: Some(self.all.user(&self.all.folders[self.index], port)),
             ..on(pins, slice)
