@@ -16,7 +16,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, umask};
 use nix::sys::statvfs::statvfs;
 use nix::sys::wait::waitpid;
-use nix::unistd::{AccessFlags, ForkResult, access, chdir, fork, pause, pipe, pivot_root};
+use nix::unistd::{AccessFlags, ForkResult, access, chdir, fork, geteuid, pause, pipe, pivot_root};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
@@ -191,9 +192,13 @@ impl Layers {
         self.fresh(run, wanted.image.is_some())?;
         for (source, at) in wanted.image.iter().flat_map(|image| &image.volumes) {
             let at = self.place(source, at)?;
-            self.cover(source, &at)?;
+            if wanted.share.iter().any(|shared| source.starts_with(shared)) {
+                bind(source, &at)?;
+            } else {
+                self.cover(source, &at)?;
+            }
         }
-        for path in &wanted.share {
+        for path in wanted.share.iter().filter(|_| wanted.image.is_none()) {
             bind(path, &self.inside(path))?;
         }
         chdir(&self.root)?;
@@ -269,7 +274,17 @@ impl Layers {
             }
             Err(_) => {
                 mount(Some("linerate"), &root, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
-                self.piece_by_piece(Path::new("/"), &mounts, working)
+                self.piece_by_piece(Path::new("/"), &mounts, working)?;
+                // A folder of another owner cannot be copied to a layer, so that one of the user's own below it
+                // needs a layer for itself.
+                let home = std::env::var_os("HOME").map(PathBuf::from);
+                let tops = [Some(working), home.as_deref()].into_iter().flatten().filter_map(owned);
+                for folder in tops.chain([working]).collect::<BTreeSet<_>>() {
+                    if let Err(e) = self.overlay(folder, &self.inside(folder)) {
+                        self.remarks.push(format!("{} has no layer of its own: {e}", folder.display()));
+                    }
+                }
+                Ok(())
             }
         }
     }
@@ -334,6 +349,14 @@ impl Layers {
         options.push(if self.of_user { ",userxattr" } else { ",redirect_dir=on,metacopy=off" });
         Ok(mount(Some("linerate"), at, Some("overlay"), MsFlags::empty(), Some(&*options))?)
     }
+}
+
+/// The first folder on the way to this one that belongs to the user.
+fn owned(folder: &Path) -> Option<&Path> {
+    let all: Vec<&Path> = folder.ancestors().collect();
+    // The root folder is never the user's; that of an owner who does not exist here looks like nobody's.
+    let mut all = all.into_iter().rev().skip(1);
+    all.find(|one| one.metadata().is_ok_and(|found| found.uid() == geteuid().as_raw()))
 }
 
 /// A folder in the root folder that is not an overlay.

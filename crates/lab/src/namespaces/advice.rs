@@ -23,6 +23,10 @@ pub(super) fn advice(ended: Option<ExitStatus>, log: &str) -> Option<&'static st
             "what a server writes is kept in memory until its unit ends, a quarter of what is free at most: \
              --share PATH for what may be written to the disk",
         )
+    } else if has(&["value too large for defined data type", "eoverflow"]) {
+        Some(
+            "an ordinary user's server cannot change a file of another owner or group in memory: --share PATH",
+        )
     } else if has(&["address already in use", "eaddrinuse"]) {
         Some("another process beside it has the port: choose one by {port}, PORT or --port")
     } else if has(&ALONE) {

@@ -91,7 +91,9 @@ impl CompareFlags {
         requests: Vec<PlannedRequest>,
     ) -> Result<PlannedLoad, Error> {
         let Settings { subjects, load, .. } = &self.settings;
-        let share = shared(&subjects.share, &folder)?;
+        let share = shared("--share", &subjects.share, &folder)?;
+        let (sources, places): (Vec<PathBuf>, Vec<PathBuf>) = subjects.volume.iter().cloned().unzip();
+        let volumes = shared("-v", &sources, &folder)?.into_iter().zip(places).collect();
         let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
         let connections = load.connections.unwrap_or(CONNECTIONS);
         Ok(PlannedLoad {
@@ -112,17 +114,19 @@ impl CompareFlags {
             threads: half_of_cpus().min(connections),
             given: load.expect.unwrap_or_default(),
             share,
+            volumes,
+            environment: subjects.env.iter().cloned().collect(),
             ready: subjects.ready.map(Nanos::from),
         })
     }
 }
 
 /// Folders and files that are there, by their own paths.
-fn shared(paths: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn shared(option: &str, paths: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let found = |path: &PathBuf| {
         folder.join(path).canonicalize().map_err(|e| {
             let path = path.display();
-            Error::Input(format!("--share {path}: {e}; a folder or file has to be there: mkdir -p {path}"))
+            Error::Input(format!("{option} {path}: {e}; a folder or file has to be there: mkdir -p {path}"))
         })
     };
     paths.iter().map(found).collect()

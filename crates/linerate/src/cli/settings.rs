@@ -2,7 +2,7 @@
 //! its help and its key, which is its long name.
 
 use super::grpc::rpc_method;
-use super::values::{expectation, microseconds, percent, percentile, rate, request_target};
+use super::values::{expectation, microseconds, percent, percentile, rate, request_target, variable, volume};
 use super::{MessageArgs, RequestArgs, span, u32_in, u64_in};
 use crate::measurement::{DecidingPercentile, Expectation, PlannedRate};
 use clap::Args;
@@ -41,6 +41,15 @@ pub struct SubjectFlags {
     /// ends with its unit (repeatable)
     #[arg(long, value_name = "PATH")]
     pub share: Vec<PathBuf>,
+
+    /// Folder or file in a server that is an image (image:NAME, oci:DIR, docker-archive:FILE); what is written
+    /// to it ends with the unit, unless --share has it (repeatable)
+    #[arg(hide_short_help = true, long, short = 'v', value_name = "PATH:PLACE", value_parser = volume)]
+    pub volume: Vec<(PathBuf, PathBuf)>,
+
+    /// Variable of the servers' environment (repeatable)
+    #[arg(hide_short_help = true, long, short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
 
     /// How long a server may take until its first expected response [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = span)]

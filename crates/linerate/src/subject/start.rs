@@ -83,7 +83,7 @@ impl Starter {
         let Some(launch) = server.launch(&self.pins, Some(SLICE), side) else {
             return Ok(server.address(side));
         };
-        for companion in servers.companions(&launch) {
+        for companion in servers.companions(&launch, server.given_port(side)) {
             lab.start(&companion).map_err(failed)?;
         }
         let port = server.given_port(side);

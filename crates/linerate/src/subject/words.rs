@@ -1,6 +1,7 @@
 //! A command line into a program and its arguments, as a shell splits words. Where it has more of a shell's
 //! syntax, a shell runs it, as in hyperfine.
 
+use crate::image::{self, Image};
 use crate::lab::CommandLine;
 use crate::lab::program::is_program;
 use linerate_contract::nearest::nearest;
@@ -17,6 +18,29 @@ const SHELL: &str = "/bin/sh";
 /// With `{port}` and `{address}` replaced.
 pub fn with_port(word: &str, port: u16) -> String {
     word.replace("{port}", &port.to_string()).replace("{address}", &format!("127.0.0.1:{port}"))
+}
+
+/// What starts a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) process: CommandLine,
+    /// Set for an image; else the program is the user's.
+    pub(crate) image: Option<Image>,
+}
+
+/// As [`parse`], also of an image.
+///
+/// # Errors
+/// As of [`parse`]; or the image is not there.
+pub(crate) fn line(command: &str, folder: &Path, port: Option<u16>) -> Result<Line, String> {
+    if !image::is_image(command) {
+        return Ok(Line { process: parse(command, folder, port)?, image: None });
+    }
+    let words = shlex::split(command).ok_or_else(|| format!("`{command}`: a quote is not closed"))?;
+    let words: Vec<String> =
+        words.iter().map(|word| port.map_or_else(|| word.clone(), |port| with_port(word, port))).collect();
+    let image = image::open(&words, folder)?;
+    Ok(Line { process: (image.program.clone(), image.arguments.clone()), image: Some(image) })
 }
 
 /// The program and its arguments, with the port, if it is known already. A shell replaces itself by the last
@@ -112,7 +136,7 @@ pub fn short_name(command: &str) -> String {
 
 /// True if a word could be meant as a command: it has a space or a slash, or is a program.
 pub fn is_command(word: &str) -> bool {
-    word.contains([' ', '/']) || Path::new(word).exists() || on_path(word).is_some()
+    word.contains([' ', '/']) || image::is_image(word) || Path::new(word).exists() || on_path(word).is_some()
 }
 
 fn located(program: &str, folder: &Path) -> Result<PathBuf, String> {
@@ -219,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_word_is_a_command_if_it_has_a_space_or_a_slash_or_is_a_program() {
-        assert!(is_command("./x") && is_command("a b") && is_command("sh"));
+        assert!(is_command("./x") && is_command("a b") && is_command("sh") && is_command("image:shop:1"));
         assert!(!is_command("no-such-suite"));
     }
 }

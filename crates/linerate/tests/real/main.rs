@@ -14,6 +14,7 @@ mod hangs;
 mod host;
 mod kills;
 mod latency;
+mod launch;
 mod own_paths;
 mod paths;
 mod project;

@@ -2,6 +2,7 @@
 
 use super::latency::margin;
 use super::latency::{load_words, overload};
+use super::made;
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
@@ -342,5 +343,6 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     });
     let notes = comparison.notes.join("; ");
     let notes = (!notes.is_empty()).then(|| format!("note: {notes}"));
-    denied.chain(notes).chain(comparison.written.iter().cloned()).collect()
+    let failed = comparison.starts.iter().filter_map(made::failed);
+    denied.chain(failed).chain(notes).chain(comparison.written.iter().cloned()).collect()
 }
