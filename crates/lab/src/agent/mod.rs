@@ -23,6 +23,7 @@ mod own;
 mod process;
 mod recording;
 mod session;
+mod side;
 mod slice;
 mod sysctls;
 mod topology;
@@ -34,9 +35,7 @@ mod way;
 mod wire;
 
 use crate::host;
-use crate::protocol::{
-    AgentFacts, Brake, File, Message, OwnFiles, ProcessId, Request, Spawn, Stream, WindowRecord,
-};
+use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream, WindowRecord};
 use brake::RunningBrake;
 use linerate_contract::{Nanos, clock};
 use linerate_model::WireCounts;
@@ -46,9 +45,9 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signa
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::{TimeSpec, TimeValLike};
 pub(crate) use output::OF_USER;
-use own::{Memory, Own};
 use process::Process;
 use recording::Recording;
+use side::Side;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -63,16 +62,15 @@ pub use unseen::{is_alone, unseen};
 /// The step that the kernel refused, and the remedy. The message is also sent over the socket.
 pub fn serve(socket: OwnedFd, path: PathOf) -> Result<i32, String> {
     let mut socket = UnixStream::from(socket);
-    let privileges = match namespaces::enter(path) {
-        Ok(namespaces::Entered::Inside(privileges, folders)) => (privileges, folders),
+    let (privileges, own) = match namespaces::enter(path) {
+        Ok(namespaces::Entered::Inside(privileges, folders)) => (privileges, Side::new(folders)),
         Ok(namespaces::Entered::Outside(status)) => return Ok(status),
         Err(reason) => {
             send(&mut socket, &Message::Refused { reason: reason.clone() });
             return Err(reason);
         }
     };
-    let (privileges, folders_of_run) = privileges;
-    Agent::new(socket, privileges, folders_of_run, path)?.run();
+    Agent::new(socket, privileges, own, path)?.run();
     Ok(0)
 }
 
@@ -92,11 +90,8 @@ struct Agent {
     privileges: namespaces::Privileges,
     network: Option<Network>,
     files: files::Files,
-    /// The folders of the host's `/run`.
-    folders_of_run: Vec<own::Folder>,
-    /// The files of the user's own processes, and the memory for what they write.
-    own: BTreeMap<OwnFiles, Own>,
-    memory: Option<Memory>,
+    /// The files of the user's own processes.
+    own: Side,
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
@@ -113,7 +108,7 @@ impl Agent {
     fn new(
         socket: UnixStream,
         privileges: namespaces::Privileges,
-        folders_of_run: Vec<own::Folder>,
+        own: Side,
         path: PathOf,
     ) -> Result<Self, String> {
         let mut mask = SigSet::empty();
@@ -134,9 +129,7 @@ impl Agent {
             privileges,
             network: None,
             files,
-            folders_of_run,
-            own: BTreeMap::new(),
-            memory: None,
+            own,
             processes: BTreeMap::new(),
             recording: None,
             wires: Vec::new(),
@@ -237,7 +230,7 @@ impl Agent {
             };
             self.forward(id, Stream::Stdout);
             self.forward(id, Stream::Stderr);
-            if let Some(line) = self.memory_is_full() {
+            if let Err(line) = self.own.check() {
                 self.send(&Message::Output { process: id, stream: Stream::Stderr, line });
             }
             if let Some(process) = self.processes.remove(&id) {
@@ -253,7 +246,7 @@ impl Agent {
         let reply = match serde_json::from_str(line) {
             Err(e) => Err(format!("the lab agent received an invalid request: {e}")),
             Ok(Request::Raise { path, files }) => self.raise(path, &files),
-            Ok(Request::Own(files)) => self.make_own(files),
+            Ok(Request::Own(files)) => self.own.make(files).map(|remarks| Message::Own { remarks }),
             Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
             Ok(Request::Listeners { host, udp }) => self
                 .network()
@@ -268,10 +261,7 @@ impl Agent {
                 self.planned_brake = brake;
                 Ok(self.start_brake())
             }
-            Ok(Request::Window { .. }) if self.memory_is_full().is_some() => {
-                Err(self.memory_is_full().unwrap_or_default())
-            }
-            Ok(Request::Window { start, end }) => {
+            Ok(Request::Window { start, end }) => self.own.check().map(|()| {
                 let mut recording = self.recording.take().unwrap_or_default();
                 recording.sample(&mut self.processes, self.network.as_ref());
                 self.brake = None;
@@ -285,8 +275,8 @@ impl Agent {
                 let [before, after] = window.map(|time| recording.at(time));
                 let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 let wires = wire::between(&self.wires, wires);
-                Ok(Message::Window(WindowRecord { before, after, running, wires, progress }))
-            }
+                Message::Window(WindowRecord { before, after, running, wires, progress })
+            }),
             Ok(Request::Interface { address }) => {
                 interface::facts(address).map(|facts| Message::Interface { facts })
             }
@@ -334,23 +324,6 @@ impl Agent {
         Ok(Message::Done)
     }
 
-    /// Makes the files of the user's own processes, unless they are there.
-    fn make_own(&mut self, files: OwnFiles) -> Result<Message, String> {
-        if !self.own.contains_key(&files) {
-            if self.memory.is_none() {
-                self.memory = Some(Memory::mount()?);
-            }
-            let own = Own::make(&files, &self.folders_of_run, self.own.len())?;
-            self.own.insert(files.clone(), own);
-        }
-        Ok(Message::Own { remarks: self.own[&files].remarks.clone() })
-    }
-
-    /// The error of servers that have filled the memory for what they write.
-    fn memory_is_full(&self) -> Option<String> {
-        self.memory.as_ref()?.check().err()
-    }
-
     fn spawn(&mut self, spawn: &Spawn) -> Result<Message, String> {
         self.files.make_folder(&spawn.folder)?;
         self.files.write_all(&spawn.files)?;
@@ -365,7 +338,7 @@ impl Agent {
         let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
         let of_role = || self.files.path(&spawn.folder);
         let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.files.folder.clone());
-        let own = spawn.user.as_ref().and_then(|user| self.own.get(&user.files)).map(Own::namespace);
+        let own = spawn.user.as_ref().and_then(|user| self.own.namespace(&user.files));
         let view = process::View { folder: &folder, grants, own };
         let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
         self.processes.insert(spawn.process, process);
@@ -409,7 +382,6 @@ impl Agent {
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.network = None;
         self.own.clear();
-        self.memory = None;
         self.files.clear();
     }
 

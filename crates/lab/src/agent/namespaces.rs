@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "fork(2) has no safe wrapper")]
 
 use super::PathOf;
-use super::own::{Folder, folders_of_run};
+use super::side::{Folder, folders_of_run};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};

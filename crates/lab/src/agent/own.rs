@@ -8,13 +8,13 @@
 #![allow(unsafe_code, reason = "fork(2) has no safe wrapper")]
 
 use super::mounts::{Mounted, mounts};
+use super::side::{Folder, MEMORY};
 use crate::protocol::OwnFiles;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, umask};
-use nix::sys::statvfs::statvfs;
 use nix::sys::wait::waitpid;
 use nix::unistd::{AccessFlags, ForkResult, access, chdir, fork, geteuid, pause, pipe, pivot_root};
 use std::collections::BTreeSet;
@@ -25,17 +25,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Where the memory is mounted, in the agent's mount namespace; a folder in it for each root folder.
-const MEMORY: &str = "/run/linerate-own";
-/// The part of the memory that is available which one side may fill.
-const PART_OF_MEMORY: u64 = 4;
-/// A file system with less room is full.
-const ROOM: u64 = 1 << 20;
 /// Folders that are the lab's, not the user's.
 const OF_KERNEL: [&str; 3] = ["proc", "sys", "dev"];
-/// Folders of `/run` that a server may expect: so deep, and so many.
-const DEPTH: usize = 3;
-const MOST_FOLDERS: usize = 500;
 const NONE: Option<&str> = None;
 
 /// The files of one side, until its trial ends.
@@ -43,73 +34,6 @@ pub(super) struct Own {
     namespace: File,
     /// What could not be done, for the report.
     pub(super) remarks: Vec<String>,
-}
-
-/// A folder of the host's `/run`, which is hidden in the lab.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Folder {
-    path: PathBuf,
-    mode: u32,
-    owner: [u32; 2],
-}
-
-/// The folders of the host's `/run`, before it is hidden.
-pub(super) fn folders_of_run() -> Vec<Folder> {
-    let (mut all, mut next) = (Vec::new(), vec![PathBuf::from("/run")]);
-    for _ in 0..DEPTH {
-        let entries = next.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        next = folders.map(|entry| entry.path()).take(MOST_FOLDERS.saturating_sub(all.len())).collect();
-        all.extend(next.iter().filter_map(|path| {
-            let found = path.metadata().ok()?;
-            Some(Folder { path: path.clone(), mode: found.mode(), owner: [found.uid(), found.gid()] })
-        }));
-    }
-    all
-}
-
-/// The memory that all root folders of a side write to.
-pub(super) struct Memory {
-    bound: u64,
-}
-
-impl Memory {
-    /// # Errors
-    /// The kernel refuses a tmpfs.
-    pub(super) fn mount() -> Result<Self, String> {
-        let bound = available().unwrap_or(1 << 30) / PART_OF_MEMORY;
-        let options = format!("size={bound},mode=0755");
-        let flags = MsFlags::empty();
-        fs::create_dir_all(MEMORY)
-            .and_then(|()| Ok(mount(Some("linerate"), MEMORY, Some("tmpfs"), flags, Some(&*options))?))
-            .map_err(|e| format!("memory for what servers write: {MEMORY}: {e}"))?;
-        Ok(Self { bound })
-    }
-
-    /// An error if the servers have filled it.
-    pub(super) fn check(&self) -> Result<(), String> {
-        match statvfs(MEMORY) {
-            Ok(found) if found.blocks_available() * found.fragment_size() < ROOM => Err(format!(
-                "what the server writes is kept in memory until its unit ends, and it has filled the {} MiB \
-                 that there are: --share PATH for a folder or file whose contents may be written to the disk",
-                self.bound >> 20
-            )),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        let _ = umount2(MEMORY, MntFlags::MNT_DETACH);
-    }
-}
-
-/// Bytes of memory that new files can have.
-fn available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
 }
 
 impl Own {
@@ -389,11 +313,5 @@ mod tests {
     #[test]
     fn a_path_with_signs_of_mount_options_is_one_path() {
         assert_eq!(escaped(Path::new("/a:b,c\\d")), "/a\\:b\\,c\\\\d");
-    }
-
-    #[test]
-    fn folders_of_run_have_their_owners_and_modes() {
-        let all = folders_of_run();
-        assert!(all.len() <= MOST_FOLDERS && all.iter().all(|one| one.path.starts_with("/run/")), "{all:?}");
     }
 }

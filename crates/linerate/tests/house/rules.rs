@@ -29,6 +29,7 @@ const PARTS: &[(&str, &[&str], &[&str])] = &[
             "arm",
             "error",
             "home",
+            "image",
             "interrupt",
             "pins",
             "placement",

@@ -12,6 +12,7 @@ mod confined;
 mod failures;
 mod hangs;
 mod host;
+mod images;
 mod kills;
 mod latency;
 mod launch;
