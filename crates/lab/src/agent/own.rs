@@ -5,7 +5,7 @@
 //! tmpfs. `/run` and `/dev/shm` are new; `/proc`, `/sys` and the rest of `/dev` are the lab's. All processes
 //! of a side enter it: a server, and its companions. An image has its own root folder in place of the host's.
 
-#![allow(unsafe_code, reason = "fork(2) has no safe wrapper")]
+#![allow(unsafe_code, reason = "fork(2) and descriptors in messages have no safe wrappers")]
 
 use super::mounts::{Mounted, mounts};
 use super::side::{Folder, MEMORY};
@@ -13,25 +13,31 @@ use crate::protocol::OwnFiles;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, recvmsg, sendmsg};
 use nix::sys::stat::{Mode, umask};
 use nix::sys::wait::waitpid;
-use nix::unistd::{AccessFlags, ForkResult, access, chdir, fork, geteuid, pause, pipe, pivot_root};
+use nix::unistd::{AccessFlags, ForkResult, access, chdir, fork, geteuid, pivot_root};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Folders that are the lab's, not the user's.
 const OF_KERNEL: [&str; 3] = ["proc", "sys", "dev"];
+/// A child that answers later has ended.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Of the result of a child, in JSON.
+const LONGEST: usize = 64 << 10;
 const NONE: Option<&str> = None;
 
 /// The files of one side, until its trial ends.
 pub(super) struct Own {
-    namespace: File,
+    namespace: OwnedFd,
     /// What could not be done, for the report.
     pub(super) remarks: Vec<String>,
 }
@@ -43,31 +49,24 @@ impl Own {
     /// The step that the kernel refused.
     pub(super) fn make(wanted: &OwnFiles, run: &[Folder], number: usize) -> Result<Self, String> {
         let failed = |e: io::Error| format!("a view of the user's files: {e}");
-        let (report, to_agent) = pipe().map_err(|e| failed(e.into()))?;
+        let (receiver, sender) = UnixDatagram::pair().map_err(failed)?;
         // SAFETY: the agent has one thread, so the child may run any code.
         match unsafe { fork() }.map_err(|e| failed(e.into()))? {
             ForkResult::Child => {
-                drop(report);
-                let built = Layers::new(number).and_then(|layers| layers.build(wanted, run));
-                let built = built.map_err(|e| e.to_string());
-                let _ = File::from(to_agent).write_all(&serde_json::to_vec(&built).unwrap_or_default());
-                // The namespace lasts until the agent has opened it.
-                loop {
-                    pause();
-                }
+                let _ = Layers::new(number).and_then(|layers| layers.build(wanted, run)).map_or_else(
+                    |e| answer(&sender, &Err(e.to_string()), None),
+                    |(namespace, remarks)| answer(&sender, &Ok(remarks), Some(&namespace)),
+                );
+                std::process::exit(0);
             }
             ForkResult::Parent { child } => {
-                drop(to_agent);
-                let mut text = Vec::new();
-                let read = File::from(report).read_to_end(&mut text);
-                let namespace = File::open(format!("/proc/{child}/ns/mnt"));
-                let _ = kill(child, Signal::SIGKILL);
+                drop(sender);
+                let received = receiver.set_read_timeout(Some(PATIENCE)).and_then(|()| receive(&receiver));
                 let _ = waitpid(child, None);
-                read.map_err(failed)?;
-                let built: Result<Vec<String>, String> =
-                    serde_json::from_slice(&text).map_err(|e| failed(e.into()))?;
+                let (built, namespace) = received.map_err(failed)?;
                 let remarks = built.map_err(|reason| failed(io::Error::other(reason)))?;
-                Ok(Self { namespace: namespace.map_err(failed)?, remarks })
+                let lost = || failed(io::Error::other("its process has ended"));
+                Ok(Self { namespace: namespace.ok_or_else(lost)?, remarks })
             }
         }
     }
@@ -75,6 +74,35 @@ impl Own {
     pub(super) fn namespace(&self) -> BorrowedFd<'_> {
         self.namespace.as_fd()
     }
+}
+
+/// What could not be done, or why nothing was.
+type Built = Result<Vec<String>, String>;
+
+/// Sends the result of a child, and its mount namespace. `/proc` may show other numbers of processes, so that
+/// the agent cannot open that by itself.
+fn answer(sender: &UnixDatagram, built: &Built, namespace: Option<&File>) -> io::Result<()> {
+    let text = serde_json::to_vec(built)?;
+    let fds: Vec<RawFd> = namespace.map(AsRawFd::as_raw_fd).into_iter().collect();
+    let rights: Vec<_> = namespace.map(|_| ControlMessage::ScmRights(&fds)).into_iter().collect();
+    let pieces = [IoSlice::new(&text)];
+    sendmsg::<UnixAddr>(sender.as_raw_fd(), &pieces, &rights, MsgFlags::empty(), None)?;
+    Ok(())
+}
+
+fn receive(receiver: &UnixDatagram) -> io::Result<(Built, Option<OwnedFd>)> {
+    let (mut text, mut space) = (vec![0; LONGEST], nix::cmsg_space!(RawFd));
+    let mut pieces = [IoSliceMut::new(&mut text)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<UnixAddr>(receiver.as_raw_fd(), &mut pieces, Some(&mut space), flags)?;
+    let fd = message.cmsgs()?.find_map(|control| match control {
+        ControlMessageOwned::ScmRights(fds) => fds.first().copied(),
+        _ => None,
+    });
+    let length = message.bytes;
+    // SAFETY: the kernel has made this descriptor for the message, and nothing else owns it.
+    let namespace = fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok((serde_json::from_slice(&text[..length])?, namespace))
 }
 
 /// The overlays of a root folder while it is made.
@@ -100,7 +128,8 @@ impl Layers {
         Ok(Self { folder, root, made: 0, of_user, remarks: Vec::new() })
     }
 
-    fn build(mut self, wanted: &OwnFiles, run: &[Folder]) -> io::Result<Vec<String>> {
+    fn build(mut self, wanted: &OwnFiles, run: &[Folder]) -> io::Result<(File, Vec<String>)> {
+        let namespace = File::open("/proc/self/ns/mnt")?;
         match &wanted.image {
             None => self.host(&wanted.folder)?,
             Some(image) => {
@@ -129,8 +158,7 @@ impl Layers {
         // The old root is mounted over the new one for a moment, see pivot_root(2).
         pivot_root(".", ".")?;
         umount2(".", MntFlags::MNT_DETACH)?;
-        umask(Mode::from_bits_truncate(0o022));
-        Ok(self.remarks)
+        Ok((namespace, self.remarks))
     }
 
     /// Where an absolute path of the server is, from outside.
