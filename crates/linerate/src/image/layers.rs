@@ -138,7 +138,8 @@ impl Root {
         let kind = header.entry_type();
         // Set-user-id is nothing that a server needs.
         let mode = Mode::from_bits_truncate(header.mode()? & 0o1777);
-        let owner = (header.uid()? as u32, header.gid()? as u32);
+        // Some archives leave the owner out.
+        let owner = (header.uid().unwrap_or(0) as u32, header.gid().unwrap_or(0) as u32);
         if kind.is_dir() {
             let made_now = mkdirat(&folder, name, Mode::from_bits_truncate(0o755));
             if made_now == Err(Errno::EEXIST) && !is_folder(&folder, name) {

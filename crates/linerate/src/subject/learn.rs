@@ -119,20 +119,9 @@ impl Learner {
         let requests: Vec<PlannedRequest> = load.requests.iter().map(request).collect();
         let n = requests.len();
         let question = Question { address, host, requests, times: RESPONSES };
-        let question = serde_json::to_string(&question).expect("a question has string keys only");
-        let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
-        let command = (program, vec![ASK.into(), question]);
         let within = if server.is_started_here() { ready_within(load) } else { Duration::ZERO };
         let answers = until_ready(lab, within, |lab| {
-            let run = self.starter.run(lab, &name, command.clone())?;
-            let answers = run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok());
-            let (mut responses, mut reason) = (Vec::new(), None);
-            for answer in answers {
-                match answer {
-                    Answer::Response(response) => responses.push(response),
-                    Answer::None { reason: why } => reason = Some(why),
-                }
-            }
+            let (responses, reason) = self.asked(lab, &name, &question)?;
             if responses.len() < n * RESPONSES as usize {
                 let reason = reason.unwrap_or_else(|| "it sent no response".into());
                 // It will not speak another protocol later.
@@ -146,6 +135,41 @@ impl Learner {
             self.check(servers, index, number, answers)?;
         }
         Ok(())
+    }
+
+    /// The responses to a question, and why there are no more.
+    fn asked(
+        &self,
+        lab: &mut dyn Lab,
+        name: &str,
+        question: &Question,
+    ) -> Result<(Vec<Response>, Option<String>), Error> {
+        let question = serde_json::to_string(question).expect("a question has string keys only");
+        let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
+        let run = self.starter.run(lab, name, (program, vec![ASK.into(), question]))?;
+        let (mut responses, mut reason) = (Vec::new(), None);
+        for answer in run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()) {
+            match answer {
+                Answer::Response(response) => responses.push(response),
+                Answer::None { reason: why } => reason = Some(why),
+            }
+        }
+        Ok((responses, reason))
+    }
+
+    /// The protocol of a server that has not answered in another one, with what is to be done.
+    fn other_protocol(&self, lab: &mut dyn Lab, servers: &Servers, index: usize) -> Option<String> {
+        let (server, load) = (servers.server(index), &servers.load);
+        let address = server.reached().filter(|_| !load.is_of_datagrams() && load.layer != "http")?;
+        let request = PlannedRequest { path: "/".into(), ..load.requests.first()?.clone() };
+        let question = Question { address, host: address.to_string(), requests: vec![request], times: 1 };
+        let (responses, reason) = self.asked(lab, server.subject().name(), &question).ok()?;
+        match (&responses[..], reason) {
+            ([_, ..], _) if load.has_tls() => Some("it speaks HTTP without TLS: leave out --https".into()),
+            ([_, ..], _) if load.layer == "h2c" => Some(format!("it speaks HTTP/1.1{}", option("HTTP/1.1"))),
+            (_, Some(reason)) if reason.contains("speaks TLS") && !load.has_tls() => Some(reason),
+            _ => None,
+        }
     }
 
     /// The baseline's responses are what all must answer, as far as the user has not said it.
@@ -210,7 +234,11 @@ impl Learner {
                     // Its responses take longer than that, or the machine is busy.
                     0 if done.errors.total() == 0 && length < LONGEST_WINDOW => is_too_short = true,
                     0 if a_now < ready && may_be_early(servers.load.given, &done) => is_early = true,
-                    0 => return Err(no_response(&servers.load, name, length, &done)),
+                    0 => {
+                        let lab = if side == 0 { &mut *a } else { &mut *b };
+                        let other = self.other_protocol(lab, servers, indices[side]);
+                        return Err(no_response(&servers.load, name, length, &done, other));
+                    }
                     operations => windows[side].push(operations, length.as_secs_f64(), cpu),
                 }
             }
@@ -251,12 +279,12 @@ impl Learner {
             _ => None,
         });
         let cpu = run.cpu.iter().find(|(role, _)| *role == Role::Server).map(|(_, cpu)| *cpu);
-        Ok((done.ok_or_else(|| no_response(load, name, length, &Done::default()))?, cpu))
+        Ok((done.ok_or_else(|| no_response(load, name, length, &Done::default(), None))?, cpu))
     }
 }
 
-/// With the causes, and the statuses of the responses.
-fn no_response(load: &PlannedLoad, name: &str, window: Nanos, done: &Done) -> Error {
+/// With the causes, the statuses of the responses, and the protocol that was found.
+fn no_response(load: &PlannedLoad, name: &str, window: Nanos, done: &Done, other: Option<String>) -> Error {
     let mut why: Vec<String> =
         done.statuses.iter().map(|(status, n)| format!("status {status}: {n}")).collect();
     for (kind, failed) in &done.errors.0 {
@@ -266,6 +294,7 @@ fn no_response(load: &PlannedLoad, name: &str, window: Nanos, done: &Done) -> Er
             ["TLS", "HTTP/2", "HTTP/1.1"].into_iter().find(|name| text.contains(&format!("speaks {name}")));
         why.push(format!("{} {failed}{text}{}", kind.name(), next.map_or("", option)));
     }
+    why.extend(other);
     if !why.is_empty() {
         let (time, why) = (window.as_secs_f64(), why.join("\n  "));
         return Error::NothingMeasured(format!(

@@ -124,7 +124,8 @@ fn the_files_of_an_ordinary_user_are_unchanged_too() {
     if !nix::unistd::geteuid().is_root() {
         return; // the other tests have run without privileges
     }
-    let (folder, user) = (workplace("launch-user"), nix::unistd::Uid::from_raw(1777));
+    let folder = workplace("launch-user");
+    let (user, group) = (nix::unistd::Uid::from_raw(1777), nix::unistd::Gid::from_raw(1777));
     fs::write(folder.path().join("writes.py"), WRITES).unwrap();
     fs::write(folder.path().join("requests.log"), "mine\n").unwrap();
     let bin = Path::new(env!("CARGO_BIN_EXE_linerate")).parent().unwrap();
@@ -134,7 +135,7 @@ fn the_files_of_an_ordinary_user_are_unchanged_too() {
         fs::copy(bin.join(program), own("bin").join(program)).unwrap();
     }
     for name in ["", "writes.py", "requests.log"] {
-        nix::unistd::chown(&own(name), Some(user), None).unwrap();
+        nix::unistd::chown(&own(name), Some(user), Some(group)).unwrap();
     }
     let [fast, slow] = versions(own("place").to_str().unwrap());
     let mut compare = Command::new("setpriv");
