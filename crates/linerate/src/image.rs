@@ -6,8 +6,8 @@
 //! | `manifest` | its layers and its configuration, in the format of OCI or of `docker save` |
 //! | `layers` | the layers as one folder, with nothing outside of it |
 //!
-//! An image is unpacked once, into linerate's cache, by the digest of its configuration. No engine runs it: its
-//! program is started in linerate's own namespaces (docs/decisions/lab.md).
+//! An image is unpacked once, into linerate's cache, by the digest of its configuration. No engine runs it:
+//! its program is started in linerate's own namespaces (docs/decisions/lab.md).
 
 mod layers;
 mod manifest;

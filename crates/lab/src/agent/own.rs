@@ -227,8 +227,8 @@ impl Layers {
             Err(_) => {
                 mount(Some("linerate"), &root, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))?;
                 self.piece_by_piece(Path::new("/"), &mounts, working)?;
-                // A folder of another owner cannot be copied to a layer, so that one of the user's own below it
-                // needs a layer for itself.
+                // A folder of another owner cannot be copied to a layer, so that one of the user's own below
+                // it needs a layer for itself.
                 let home = std::env::var_os("HOME").map(PathBuf::from);
                 let tops = [Some(working), home.as_deref()].into_iter().flatten().filter_map(owned);
                 for folder in tops.chain([working]).collect::<BTreeSet<_>>() {

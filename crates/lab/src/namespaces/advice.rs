@@ -24,9 +24,7 @@ pub(super) fn advice(ended: Option<ExitStatus>, log: &str) -> Option<&'static st
              --share PATH for what may be written to the disk",
         )
     } else if has(&["value too large for defined data type", "eoverflow"]) {
-        Some(
-            "an ordinary user's server cannot change a file of another owner or group in memory: --share PATH",
-        )
+        Some("as an ordinary user, a server cannot change files of another owner or group: --share PATH")
     } else if has(&["address already in use", "eaddrinuse"]) {
         Some("another process beside it has the port: choose one by {port}, PORT or --port")
     } else if has(&ALONE) {

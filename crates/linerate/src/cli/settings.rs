@@ -42,8 +42,8 @@ pub struct SubjectFlags {
     #[arg(long, value_name = "PATH")]
     pub share: Vec<PathBuf>,
 
-    /// Folder or file in a server that is an image (image:NAME, oci:DIR, docker-archive:FILE); what is written
-    /// to it ends with the unit, unless --share has it (repeatable)
+    /// Folder or file in a server that is an image (image:NAME, oci:DIR, docker-archive:FILE); what is
+    /// written to it ends with the unit, unless --share has it (repeatable)
     #[arg(hide_short_help = true, long, short = 'v', value_name = "PATH:PLACE", value_parser = volume)]
     pub volume: Vec<(PathBuf, PathBuf)>,
 

@@ -108,7 +108,7 @@ pub fn ask(question: &Question, mut answered: impl FnMut(Response)) -> Result<()
     Ok(())
 }
 
-/// Hellos of other protocols: of TLS 1.2 with one cipher suite, and the preface of HTTP/2 with empty settings.
+/// Hellos of other protocols: of TLS 1.2 with one cipher suite, and the preface of HTTP/2 without settings.
 const TLS_HELLO: [u8; 50] = {
     let mut hello = [0; 50];
     // A record of a handshake message, which is a hello of TLS 1.2.

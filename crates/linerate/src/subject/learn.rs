@@ -225,7 +225,7 @@ impl Learner {
             let measured = on_both([&mut *a, &mut *b], false, |lab, side| {
                 self.window(lab, servers, indices[side], length)
             });
-            let a_now = a.now();
+            let now = a.now();
             let (mut is_too_short, mut is_early) = (false, false);
             for (side, done) in measured.into_iter().enumerate() {
                 let (done, cpu) = done?;
@@ -233,7 +233,7 @@ impl Learner {
                 match done.operations {
                     // Its responses take longer than that, or the machine is busy.
                     0 if done.errors.total() == 0 && length < LONGEST_WINDOW => is_too_short = true,
-                    0 if a_now < ready && may_be_early(servers.load.given, &done) => is_early = true,
+                    0 if now < ready && may_be_early(servers.load.given, &done) => is_early = true,
                     0 => {
                         let lab = if side == 0 { &mut *a } else { &mut *b };
                         let other = self.other_protocol(lab, servers, indices[side]);
