@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 /// Where programs are, in an image that does not say it.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Of a file such as `/etc/passwd`.
+/// The most bytes of a file such as `/etc/passwd`.
 const LONGEST: u64 = 1 << 20;
 
 /// An image that was unpacked, and how its program is started.

@@ -31,7 +31,7 @@ use std::time::Duration;
 const OF_KERNEL: [&str; 3] = ["proc", "sys", "dev"];
 /// A child that answers later has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Of the result of a child, in JSON.
+/// The most bytes of a result of a child, in JSON.
 const LONGEST: usize = 64 << 10;
 const NONE: Option<&str> = None;
 
@@ -107,7 +107,7 @@ fn receive(receiver: &UnixDatagram) -> io::Result<(Built, Option<OwnedFd>)> {
 
 /// The overlays of a root folder while it is made.
 struct Layers {
-    /// For what they need in memory.
+    /// The folder for what they need in memory.
     folder: PathBuf,
     root: PathBuf,
     made: usize,

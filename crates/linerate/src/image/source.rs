@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// The beginnings of images' names.
 pub(super) const KINDS: [&str; 3] = ["image:", "oci:", "docker-archive:"];
-/// Of an archive: more files than the layers of any image, and more bytes than a disk should lose.
+/// An archive has fewer files, as images have fewer layers, and fewer bytes than a disk should lose.
 const MOST_FILES: usize = 10_000;
 pub(super) const MOST_BYTES: u64 = 32 << 30;
 
