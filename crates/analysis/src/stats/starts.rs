@@ -1,7 +1,7 @@
 //! How servers of the user's own start.
 
 use super::estimate::median;
-use linerate_model::{ColdStart, Duet};
+use linerate_model::{ColdStart, PlannedSuite, SideWindow, Unit};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,10 +26,19 @@ pub struct StartReport {
 }
 
 /// By server, in the order of these names; without those that no unit has started.
-pub fn starts<'a>(names: impl Iterator<Item = &'a str>, units: &[&Duet]) -> Vec<StartReport> {
-    let of = |name: &'a str| {
-        let sides = units.iter().filter_map(|unit| Some(unit.cells.iter().zip(unit.sides.as_ref()?)));
-        let own = sides.flatten().filter(|(cell, _)| *cell == name);
+pub fn starts<'a>(
+    suites: &[PlannedSuite],
+    names: impl Iterator<Item = &'a str>,
+    units: impl Iterator<Item = &'a Unit>,
+) -> Vec<StartReport> {
+    let sides = units.filter_map(|unit| {
+        let cells = [unit.sides.cell(), unit.sides.beside()?];
+        let suite = suites.get(unit.suite)?;
+        Some(cells.map(|cell| suite.cells[cell].id.as_str()).into_iter().zip(unit.both()?))
+    });
+    let sides: Vec<(&str, &SideWindow)> = sides.flatten().collect();
+    let of_name = |name: &str| {
+        let own = sides.iter().filter(|(cell, _)| *cell == name);
         let all: Vec<&ColdStart> = own.filter_map(|(_, side)| side.cold_start.as_ref()).collect();
         let milliseconds = |time: fn(&ColdStart) -> f64| median(all.iter().map(|start| time(start) * 1e3));
         Some(StartReport {
@@ -41,14 +50,14 @@ pub fn starts<'a>(names: impl Iterator<Item = &'a str>, units: &[&Duet]) -> Vec<
             reason: all.iter().find_map(|start| start.failed.first().cloned()),
         })
     };
-    names.filter_map(of).collect()
+    names.filter_map(of_name).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use linerate_contract::Nanos;
-    use linerate_model::SideWindow;
+    use linerate_model::{PlannedCell, Sharing, Sides, Together};
 
     #[test]
     fn starts_of_both_sides_have_medians_and_failures() {
@@ -60,19 +69,18 @@ mod tests {
             }),
             ..SideWindow::default()
         };
+        let cell = |id: &str| PlannedCell { id: id.into(), ..PlannedCell::default() };
+        let suite = PlannedSuite { cells: vec![cell("a"), cell("b")], ..PlannedSuite::default() };
         let unit = |sides: [SideWindow; 2]| {
-            let json = serde_json::json!({
-                "suite": "commands", "cells": ["b", "a"], "unit": 1, "sharing": "together", "at": 0,
-                "outcome": "ok", "sides": sides, "stages": {},
-            });
-            serde_json::from_value::<Duet>(json).unwrap()
+            let together = Together { sides: Some(sides), ..Together::new(Sharing::Together) };
+            Unit::new(Sides::Two([1, 0]), together.into())
         };
         let units = [
             unit([side(10, &["no port"]), side(1, &[])]),
             unit([side(30, &[]), side(3, &[])]),
             unit([side(20, &[]), side(2, &[])]),
         ];
-        let found = starts(["a", "b", "c"].into_iter(), &units.iter().collect::<Vec<_>>());
+        let found = starts(&[suite], ["a", "b", "c"].into_iter(), units.iter());
         let [a, b] = &found[..] else { panic!("{found:?}") };
         assert_eq!((&*a.name, a.listens_ms, a.failed, a.starts), ("a", 2.0, 0, 3));
         assert_eq!((b.listens_ms, b.responds_ms, b.failed), (20.0, 2.0, 1));

@@ -5,7 +5,6 @@ use crate::common::{self, Folder, Output};
 use crate::host::{assert_all_gone, lab_processes};
 use crate::shared_machine;
 use linerate::measurement::Run;
-use linerate::measurement::journal::parse_journal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -93,9 +92,8 @@ fn what_servers_write_ends_with_them_and_versions_with_one_socket_and_one_databa
     let rate = cells(&folder)[0].findings.rate().unwrap().percent();
     assert!(rate < -50.0, "{rate}: {}", out.stdout);
     // Each start is measured.
-    let journal = folder.read("out/journal.jsonl");
-    let units = parse_journal("journal", journal.as_bytes()).duets;
-    let starts = units.iter().filter_map(|unit| unit.sides.as_ref()).flatten();
+    let units = common::duets(&folder.path().join("out"));
+    let starts = units.iter().filter_map(|unit| unit.both()).flatten();
     let starts: Vec<_> = starts.filter_map(|side| side.cold_start.as_ref()).collect();
     assert!(!starts.is_empty() && starts.iter().all(|start| start.listens.0 > 0 && start.responds.0 > 0));
     assert!(folder.read("out/report.md").contains("starts in"), "{}", folder.read("out/report.md"));
