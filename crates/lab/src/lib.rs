@@ -69,8 +69,8 @@ pub trait Lab: Send + std::fmt::Debug {
     /// # Errors
     /// [`LabError`], as for every method of this trait.
     fn raise(&mut self, label: &Label, path: NetworkPath, files: Vec<File>) -> Result<(), LabError>;
-    /// Runs a server's or relay's setup, starts it and waits until it is ready.
-    fn start(&mut self, launch: &Launch) -> Result<(), LabError>;
+    /// Runs a server's or relay's setup, starts it and waits until it is ready: the time from its start.
+    fn start(&mut self, launch: &Launch) -> Result<Nanos, LabError>;
     /// Where processes of the server's host listen for TCP connections; with [`Ready::Datagrams`], where they
     /// have UDP sockets without a peer.
     fn listeners(&mut self, ready: Ready) -> Result<Vec<SocketAddr>, LabError>;
@@ -91,6 +91,10 @@ pub trait Lab: Send + std::fmt::Debug {
     /// exit status is; `None` if the lab cannot.
     fn output_of(&mut self, _command: &CommandLine, _deadline: Duration) -> Option<Result<String, LabError>> {
         None
+    }
+    /// False if a server or relay has ended.
+    fn is_running(&mut self) -> bool {
+        true
     }
     /// Ends all processes and removes the topology.
     fn stop(&mut self) -> Result<(), LabError>;
@@ -145,6 +149,8 @@ pub struct Launch {
     /// `None` if nothing is started: a relay that consists of rules, or no relay.
     pub process: Option<CommandLine>,
     pub ready: Ready,
+    /// How long it may take until it is; `None`: as long as any system needs.
+    pub ready_within: Option<Duration>,
     pub stop: StopSignal,
     /// The port on which it listens; 0: it is ready when there is a listener that was not there before.
     pub port: u16,

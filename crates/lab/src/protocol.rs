@@ -43,6 +43,9 @@ pub enum Request {
         path: NetworkPath,
         files: Vec<File>,
     },
+    /// Makes the files of the user's own processes that are started next: all of the user's, and what is
+    /// written ends with the topology. Once for each root folder.
+    Own(OwnFiles),
     Spawn(Box<Spawn>),
     /// Where TCP sockets listen, or UDP sockets have no peer.
     Listeners {
@@ -135,10 +138,34 @@ pub struct Spawn {
 /// A process that runs as the user would run it: with the user's rights, files and environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserProcess {
-    /// Its working folder.
-    pub folder: PathBuf,
-    /// Variables besides those that linerate has.
+    /// Its files, and its working folder.
+    pub files: OwnFiles,
+    /// Variables besides those that linerate has; of an image, all.
     pub environment: BTreeMap<String, String>,
+}
+
+/// The files of the user's own processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct OwnFiles {
+    /// The working folder.
+    pub folder: PathBuf,
+    /// What is written to these folders and files lasts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub share: Vec<PathBuf>,
+    /// The files of an image, in place of the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageFiles>,
+}
+
+/// An image that was unpacked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ImageFiles {
+    pub root: PathBuf,
+    /// Folders and files of the host, and where they are in the image.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<(PathBuf, PathBuf)>,
+    /// The numbers of its user and group.
+    pub user: (u32, u32),
 }
 
 /// The environment variable with the numbers of inherited TUN descriptors, separated by commas. They are
@@ -161,6 +188,10 @@ pub enum Message {
     },
     Listeners {
         addresses: Vec<SocketAddr>,
+    },
+    /// What could not be done for the user's own files.
+    Own {
+        remarks: Vec<String>,
     },
     Window(WindowRecord),
     Interface {

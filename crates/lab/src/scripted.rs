@@ -237,12 +237,12 @@ impl Lab for Scripted {
         self.fail_at(Stage::Raise)
     }
 
-    fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
+    fn start(&mut self, launch: &Launch) -> Result<Nanos, LabError> {
         self.fail_at(Stage::Start)?;
         let lines = self.answer()?.0.stderr.clone();
         let written = Written { role: launch.role, system: launch.system.clone(), lines };
         self.written.extend((!written.lines.is_empty()).then_some(written));
-        Ok(())
+        Ok(STAGE)
     }
 
     fn written(&self) -> Vec<Written> {

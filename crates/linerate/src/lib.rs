@@ -15,6 +15,7 @@
 //! | [`project`] | `linerate.toml`, in a repository of the user's own |
 //! | [`subject`] | servers of the user's own that are compared: planned, learned, started, asked |
 //! | `toml_file`, [`home`], `bounded` | their syntax, where they are, and how much of a file is read |
+//! | `image` | images of containers as servers |
 //! | [`arm`] | a build of a system as settings |
 //! | `address` | the addresses of a URL's host |
 //! | [`placement`], [`pins`] | which machine and which CPUs a role has |
@@ -51,6 +52,7 @@ pub mod engine;
 pub mod error;
 mod fleet;
 pub mod home;
+mod image;
 pub mod interrupt;
 pub mod journal;
 mod merge;

@@ -1,8 +1,9 @@
 //! What the user's own servers are asked, and what they run beside.
 
 use crate::{Place, PlannedRate, url};
-use linerate_contract::Body;
+use linerate_contract::{Body, Nanos};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The load on the servers of a comparison, and their surroundings.
@@ -54,6 +55,18 @@ pub struct PlannedLoad {
     /// A correct response, as far as the user says.
     #[serde(default)]
     pub given: Expectation,
+    /// What the servers write to these folders and files lasts; to all others it ends with a unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub share: Vec<PathBuf>,
+    /// Folders and files of the user in images, each with its place there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<(PathBuf, PathBuf)>,
+    /// Variables of the servers and their companions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// How long a server may take until its first expected response; `None`: the usual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Nanos>,
 }
 
 impl PlannedLoad {

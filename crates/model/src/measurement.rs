@@ -84,6 +84,8 @@ pub enum LabFlag {
     CpuShared,
     /// Roles have more threads than there are CPUs, so that the scheduler affects the result.
     MoreThreadsThanCpus,
+    /// The server printed more than what is kept of it, so that logging is a part of what is measured.
+    Logs,
     /// The relay of an impaired path was too slow, and lost packets that it should not have lost.
     PathOverrun,
 }

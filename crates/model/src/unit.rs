@@ -273,4 +273,19 @@ pub struct SideWindow {
     /// CPU time that the brake used in place of the probed role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brake: Option<Nanos>,
+    /// How the server was started, in the first window of a unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_start: Option<ColdStart>,
+}
+
+/// The start of a server of the user's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColdStart {
+    /// From the start of its process until it listens.
+    pub listens: Nanos,
+    /// From there until the end of its first expected response.
+    pub responds: Nanos,
+    /// Starts before that failed, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<String>,
 }

@@ -48,6 +48,7 @@ fn lab_flag(flag: LabFlag) -> &'static str {
         LabFlag::CpuFromProc => "cpu-from-proc",
         LabFlag::CpuShared => "cpu-shared",
         LabFlag::MoreThreadsThanCpus => "more-threads-than-cpus",
+        LabFlag::Logs => "logs (the server prints a lot, which is a part of what is measured)",
         LabFlag::PathOverrun => "path-overrun",
     }
 }

@@ -52,6 +52,7 @@ pub mod ratio;
 pub mod sensitivity;
 pub mod sequential;
 pub mod sharing;
+pub mod starts;
 pub mod transport;
 pub mod usage;
 pub mod verdict;

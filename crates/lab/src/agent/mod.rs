@@ -14,13 +14,16 @@ mod files;
 mod interface;
 pub mod landlock;
 pub mod link;
+mod mounts;
 mod named;
 mod namespaces;
 mod netlink;
 mod output;
+mod own;
 mod process;
 mod recording;
 mod session;
+mod side;
 mod slice;
 mod sysctls;
 mod topology;
@@ -41,8 +44,10 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::{TimeSpec, TimeValLike};
+pub(crate) use output::OF_USER;
 use process::Process;
 use recording::Recording;
+use side::Side;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -57,15 +62,15 @@ pub use unseen::{is_alone, unseen};
 /// The step that the kernel refused, and the remedy. The message is also sent over the socket.
 pub fn serve(socket: OwnedFd, path: PathOf) -> Result<i32, String> {
     let mut socket = UnixStream::from(socket);
-    let privileges = match namespaces::enter(path) {
-        Ok(namespaces::Entered::Inside(privileges)) => privileges,
+    let (privileges, own) = match namespaces::enter(path) {
+        Ok(namespaces::Entered::Inside(privileges, folders)) => (privileges, Side::new(folders)),
         Ok(namespaces::Entered::Outside(status)) => return Ok(status),
         Err(reason) => {
             send(&mut socket, &Message::Refused { reason: reason.clone() });
             return Err(reason);
         }
     };
-    Agent::new(socket, privileges, path)?.run();
+    Agent::new(socket, privileges, own, path)?.run();
     Ok(0)
 }
 
@@ -85,6 +90,8 @@ struct Agent {
     privileges: namespaces::Privileges,
     network: Option<Network>,
     files: files::Files,
+    /// The files of the user's own processes.
+    own: Side,
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
@@ -98,7 +105,12 @@ struct Agent {
 }
 
 impl Agent {
-    fn new(socket: UnixStream, privileges: namespaces::Privileges, path: PathOf) -> Result<Self, String> {
+    fn new(
+        socket: UnixStream,
+        privileges: namespaces::Privileges,
+        own: Side,
+        path: PathOf,
+    ) -> Result<Self, String> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGCHLD);
         let failed = |e: nix::Error| format!("the lab agent cannot receive signals of its children: {e}");
@@ -117,6 +129,7 @@ impl Agent {
             privileges,
             network: None,
             files,
+            own,
             processes: BTreeMap::new(),
             recording: None,
             wires: Vec::new(),
@@ -217,6 +230,9 @@ impl Agent {
             };
             self.forward(id, Stream::Stdout);
             self.forward(id, Stream::Stderr);
+            if let Err(line) = self.own.check() {
+                self.send(&Message::Output { process: id, stream: Stream::Stderr, line });
+            }
             if let Some(process) = self.processes.remove(&id) {
                 if let (Some(recording), Some(time)) = (&mut self.recording, process.cpu_at_exit()) {
                     recording.note(id, time);
@@ -230,6 +246,7 @@ impl Agent {
         let reply = match serde_json::from_str(line) {
             Err(e) => Err(format!("the lab agent received an invalid request: {e}")),
             Ok(Request::Raise { path, files }) => self.raise(path, &files),
+            Ok(Request::Own(files)) => self.own.make(files).map(|remarks| Message::Own { remarks }),
             Ok(Request::Spawn(spawn)) => self.spawn(&spawn),
             Ok(Request::Listeners { host, udp }) => self
                 .network()
@@ -244,7 +261,7 @@ impl Agent {
                 self.planned_brake = brake;
                 Ok(self.start_brake())
             }
-            Ok(Request::Window { start, end }) => {
+            Ok(Request::Window { start, end }) => self.own.check().map(|()| {
                 let mut recording = self.recording.take().unwrap_or_default();
                 recording.sample(&mut self.processes, self.network.as_ref());
                 self.brake = None;
@@ -258,8 +275,8 @@ impl Agent {
                 let [before, after] = window.map(|time| recording.at(time));
                 let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 let wires = wire::between(&self.wires, wires);
-                Ok(Message::Window(WindowRecord { before, after, running, wires, progress }))
-            }
+                Message::Window(WindowRecord { before, after, running, wires, progress })
+            }),
             Ok(Request::Interface { address }) => {
                 interface::facts(address).map(|facts| Message::Interface { facts })
             }
@@ -320,8 +337,9 @@ impl Agent {
         let namespace = network.namespace(spawn.host)?;
         let inherited = if spawn.tuns { network.tuns()? } else { Vec::new() };
         let of_role = || self.files.path(&spawn.folder);
-        let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.folder.clone());
-        let view = process::View { folder: &folder, grants };
+        let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.files.folder.clone());
+        let own = spawn.user.as_ref().and_then(|user| self.own.namespace(&user.files));
+        let view = process::View { folder: &folder, grants, own };
         let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
         self.processes.insert(spawn.process, process);
         if let Some(recording) = &mut self.recording {
@@ -363,6 +381,7 @@ impl Agent {
         self.turns = None;
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.network = None;
+        self.own.clear();
         self.files.clear();
     }
 

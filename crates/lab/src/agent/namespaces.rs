@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "fork(2) has no safe wrapper")]
 
 use super::PathOf;
+use super::side::{Folder, folders_of_run};
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -44,8 +45,8 @@ impl fmt::Display for Privileges {
 
 /// The process in which [`enter`] returned.
 pub(super) enum Entered {
-    /// In pid 1 of the new namespaces.
-    Inside(Privileges),
+    /// In pid 1 of the new namespaces; with the folders of the host's `/run`, which are hidden there.
+    Inside(Privileges, Vec<Folder>),
     /// In the process outside, after pid 1 ended: its exit status.
     Outside(i32),
 }
@@ -67,12 +68,13 @@ pub(super) fn enter(path: PathOf) -> Result<Entered, String> {
         })),
         ForkResult::Child => {
             die_with_parent()?;
+            let folders = folders_of_run();
             make_mounts()?;
             if privileges == Privileges::Root && path == PathOf::Lab {
                 super::tun::open_to_all();
             }
             super::view::make()?;
-            Ok(Entered::Inside(privileges))
+            Ok(Entered::Inside(privileges, folders))
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The output of a process: its lines, within limits. A system that prints without end costs neither time nor
 //! memory beyond them.
+//!
+//! Of a command of the user's own, which may log each request, the first and the last bytes are kept.
 
 use crate::protocol::Stream;
 use std::io::{self, Read};
@@ -12,6 +14,8 @@ const MOST_STDOUT: usize = 16 << 20;
 /// Bytes of stderr that are kept; the rest is read and dropped, so that the process never blocks.
 const MOST_STDERR: usize = 256 << 10;
 const MOST_STDERR_LINES: usize = 10_000;
+/// Bytes of each stream of a command of the user's own: the first, and as many of the last.
+pub(crate) const OF_USER: usize = 64 << 10;
 
 /// One stream of a process, until its end.
 pub(super) struct Printed<S> {
@@ -20,8 +24,9 @@ pub(super) struct Printed<S> {
 }
 
 impl<S: Read> Printed<S> {
-    pub(super) fn new(stream: Stream, pipe: Option<S>) -> Self {
-        Self { pipe, lines: Splitter { stream, partial: Vec::new(), lines: 0, bytes: 0 } }
+    pub(super) fn new(stream: Stream, of_user: bool, pipe: Option<S>) -> Self {
+        let last = of_user.then(Vec::new);
+        Self { pipe, lines: Splitter { stream, partial: Vec::new(), lines: 0, bytes: 0, last } }
     }
 
     /// Every complete line that can be read; closes the stream at its end.
@@ -35,7 +40,8 @@ impl<S: Read> Printed<S> {
 
     /// The reason to end the process, once: it has printed more than the limits on stdout.
     pub(super) fn excess(&mut self) -> Option<String> {
-        let is_excess = self.pipe.is_some() && self.lines.is_full() && self.lines.stream == Stream::Stdout;
+        let may_end = self.lines.stream == Stream::Stdout && self.lines.last.is_none();
+        let is_excess = self.pipe.is_some() && self.lines.is_full() && may_end;
         is_excess.then(|| {
             self.pipe = None;
             format!(
@@ -51,21 +57,44 @@ struct Splitter {
     partial: Vec<u8>,
     lines: usize,
     bytes: usize,
+    /// The last bytes, of a command of the user's own that has printed more than the first ones.
+    last: Option<Vec<u8>>,
 }
 
 impl Splitter {
     fn is_full(&self) -> bool {
         match self.stream {
+            // The caller ends them there.
+            _ if self.last.is_some() => false,
             Stream::Stdout => self.bytes > MOST_STDOUT || self.lines >= MOST_LINES,
             Stream::Stderr => self.bytes > MOST_STDERR || self.lines >= MOST_STDERR_LINES,
         }
     }
 
-    /// The lines that these bytes complete. Each byte is looked at once.
+    /// The lines that these bytes complete.
     fn add(&mut self, bytes: &[u8], ended: bool) -> Vec<String> {
-        self.bytes += bytes.len();
+        let room = if self.last.is_some() { OF_USER.saturating_sub(self.bytes) } else { bytes.len() };
+        let (first, rest) = bytes.split_at(room.min(bytes.len()));
+        let mut lines = self.add_first(first, ended && rest.is_empty());
+        if let Some(last) = self.last.as_mut().filter(|_| !rest.is_empty()) {
+            last.append(&mut self.partial);
+            last.extend_from_slice(rest);
+            self.bytes += rest.len();
+            if last.len() > 4 * OF_USER {
+                last.drain(..last.len() - OF_USER);
+            }
+        }
+        if ended {
+            lines.extend(self.last_lines());
+        }
+        lines
+    }
+
+    /// Each byte is looked at once.
+    fn add_first(&mut self, bytes: &[u8], ended: bool) -> Vec<String> {
         let mut lines = Vec::new();
         let mut rest = bytes;
+        self.bytes += bytes.len();
         while !self.is_full()
             && let Some(end) = rest.iter().position(|b| *b == b'\n')
         {
@@ -82,6 +111,16 @@ impl Splitter {
             lines.push(self.take());
         }
         lines
+    }
+
+    /// The last lines, after one that says what is left out.
+    fn last_lines(&mut self) -> Vec<String> {
+        let last = self.last.take().unwrap_or_default();
+        let last = &last[last.len().saturating_sub(OF_USER)..];
+        let left_out = self.bytes.saturating_sub(OF_USER + last.len());
+        let text = String::from_utf8_lossy(last);
+        let note = format!("[linerate: {left_out} bytes of output are left out]");
+        std::iter::once(note).filter(|_| left_out > 0).chain(text.lines().map(str::to_owned)).collect()
     }
 
     fn take(&mut self) -> String {
@@ -112,7 +151,7 @@ mod tests {
     use super::*;
 
     fn lines(stream: Stream) -> Splitter {
-        Printed::<&[u8]>::new(stream, None).lines
+        Printed::<&[u8]>::new(stream, false, None).lines
     }
 
     #[test]
@@ -139,7 +178,7 @@ mod tests {
     #[test]
     fn stdout_ends_at_its_limit_of_lines_or_bytes_and_the_reason_says_so_once() {
         let newlines = vec![b'\n'; 4 << 20];
-        let mut output = Printed::new(Stream::Stdout, Some(&newlines[..]));
+        let mut output = Printed::new(Stream::Stdout, false, Some(&newlines[..]));
         let mut found = 0;
         while output.excess().is_none() {
             found += output.read_lines().len();
@@ -155,6 +194,21 @@ mod tests {
     }
 
     #[test]
+    fn of_a_users_command_the_first_and_the_last_output_is_kept_and_nothing_ends_it() {
+        let lines: Vec<u8> = (0..1_000_000).flat_map(|n: u32| format!("line {n}\n").into_bytes()).collect();
+        let mut output = Printed::new(Stream::Stdout, true, Some(&lines[..]));
+        let mut found = Vec::new();
+        while output.pipe.is_some() {
+            found.extend(output.read_lines());
+            assert!(output.excess().is_none());
+        }
+        assert_eq!((&*found[0], &*found[found.len() - 1]), ("line 0", "line 999999"));
+        let left_out = found.iter().position(|line| line.contains("bytes of output are left out")).unwrap();
+        assert!(left_out > 5000 && found.len() - left_out > 5000, "{left_out} of {}", found.len());
+        assert!(found.iter().map(String::len).sum::<usize>() < 3 * LONGEST_LINE);
+    }
+
+    #[test]
     fn the_first_part_of_stderr_is_kept_and_the_rest_is_dropped() {
         let mut stderr = lines(Stream::Stderr);
         assert_eq!(stderr.add(b"first\n", false), ["first"]);
@@ -162,7 +216,7 @@ mod tests {
         assert_eq!(found, 0, "the first MiB is more than the limit of bytes");
         assert!(stderr.partial.capacity() < LONGEST_LINE);
         let newlines = vec![b'\n'; 100_000];
-        let mut output = Printed::new(Stream::Stderr, Some(&newlines[..]));
+        let mut output = Printed::new(Stream::Stderr, false, Some(&newlines[..]));
         assert_eq!(output.read_lines().len(), MOST_STDERR_LINES);
         assert!(output.excess().is_none(), "the process goes on");
     }

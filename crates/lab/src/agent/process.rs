@@ -56,6 +56,8 @@ pub(super) struct View<'a> {
     /// Where it starts.
     pub(super) folder: &'a Path,
     pub(super) grants: Grants,
+    /// The mount namespace of a command of the user's own.
+    pub(super) own: Option<BorrowedFd<'a>>,
 }
 
 /// Starts a process in a namespace, pinned, unprivileged, in a process group of its own.
@@ -67,12 +69,14 @@ pub(super) fn start(
     privileges: &Privileges,
     path: PathOf,
 ) -> Result<Process, String> {
-    let View { folder, grants } = view;
+    let View { folder, grants, own } = view;
+    let image = spawn.user.as_ref().and_then(|user| user.files.image.as_ref());
     let mut command = Command::new(&spawn.program);
     let (arguments, stdin) =
         passed(&spawn.arguments).map_err(|e| format!("the arguments of {}: {e}", spawn.program.display()))?;
     command.args(arguments);
     match &spawn.user {
+        Some(user) if image.is_some() => command.env_clear().envs(&user.environment),
         Some(user) => command.envs(&user.environment),
         None => command
             .env_clear()
@@ -99,6 +103,8 @@ pub(super) fn start(
         grants,
         folder: folder.to_owned(),
         of_user: spawn.user.is_some(),
+        own: own.map(|own| own.as_raw_fd()),
+        user_of_image: image.map(|image| image.user).filter(|_| privileges.run_as().is_some()),
         is_separate: landlock::separates(landlock::version()),
         clock_maker,
     };
@@ -112,7 +118,9 @@ pub(super) fn start(
         set_nonblocking(fd).map_err(|e| format!("the output of {}: {e}", spawn.program.display()))?;
     }
     let clock = ProcessClock::new(pid, &receiver);
-    let (stdout, stderr) = (Printed::new(Stream::Stdout, stdout), Printed::new(Stream::Stderr, stderr));
+    let of_user = spawn.user.is_some();
+    let (stdout, stderr) =
+        (Printed::new(Stream::Stdout, of_user, stdout), Printed::new(Stream::Stderr, of_user, stderr));
     Ok(Process { pid, clock, stdout, stderr })
 }
 
@@ -170,6 +178,10 @@ struct Preparation {
     folder: PathBuf,
     /// True for a command of the user's own, which has what the user has.
     of_user: bool,
+    /// Its mount namespace; the parent keeps it open until then.
+    own: Option<RawFd>,
+    /// User and group of an image, where the lab's user may change to them.
+    user_of_image: Option<(u32, u32)>,
     /// True if Landlock separates it from other roles.
     is_separate: bool,
     clock_maker: ClockMaker,
@@ -198,7 +210,17 @@ impl Preparation {
             slice::request(slice);
         }
         if self.of_user {
+            if let Some(own) = self.own {
+                // SAFETY: as above.
+                setns(unsafe { BorrowedFd::borrow_raw(own) }, CloneFlags::CLONE_NEWNS)?;
+            }
             nix::unistd::chdir(&self.folder)?;
+            if let Some((uid, gid)) = self.user_of_image {
+                let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+                setgroups(&[gid])?;
+                setresgid(gid, gid, gid)?;
+                setresuid(uid, uid, uid)?;
+            }
             return self.clock_maker.run();
         }
         view::enter(&self.grants, &self.folder)?;
@@ -241,7 +263,8 @@ fn cpu_set(cpus: &[u32]) -> Result<Option<CpuSet>, String> {
 impl Process {
     /// A process without output.
     pub(super) fn silent(pid: Pid, clock: ProcessClock) -> Self {
-        let (stdout, stderr) = (Printed::new(Stream::Stdout, None), Printed::new(Stream::Stderr, None));
+        let (stdout, stderr) =
+            (Printed::new(Stream::Stdout, false, None), Printed::new(Stream::Stderr, false, None));
         Self { pid, clock, stdout, stderr }
     }
 

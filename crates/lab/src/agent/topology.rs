@@ -12,7 +12,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The index of `lo`, which the kernel makes first in every namespace.
@@ -219,8 +219,24 @@ impl Network {
             let table = read_again(sockets).map_err(|e| format!("the table of sockets: {e}"))?;
             all.extend(table.lines().skip(1).filter_map(|line| listener(line, udp)));
         }
+        // The tables do not say which sockets of IPv6 have IPv4 as well. Those have the port of both.
+        let ports: Vec<u16> =
+            all.iter().filter(|one| one.ip() == Ipv6Addr::UNSPECIFIED).map(SocketAddr::port).collect();
+        if !ports.is_empty() {
+            all.extend(and_back(|| {
+                self.enter(name)?;
+                let taken = ports.iter().filter(|port| is_taken(**port, udp));
+                Ok(taken.map(|port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port))).collect::<Vec<_>>())
+            })?);
+        }
         Ok(all)
     }
+}
+
+/// True if another socket has this port of IPv4.
+fn is_taken(port: u16, udp: bool) -> bool {
+    let address = (Ipv4Addr::UNSPECIFIED, port);
+    if udp { UdpSocket::bind(address).is_err() } else { TcpListener::bind(address).is_err() }
 }
 
 /// A file of `/proc` from its beginning.

@@ -229,10 +229,10 @@ impl Lab for Hosts {
         Ok(())
     }
 
-    fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
+    fn start(&mut self, launch: &Launch) -> Result<Nanos, LabError> {
         let (index, launch) = self.there(launch);
         if self.members[index].is_served() {
-            return Ok(());
+            return Ok(Nanos::ZERO);
         }
         self.on(index, |agent| agent.start(&launch))
     }

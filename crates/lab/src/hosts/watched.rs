@@ -137,7 +137,7 @@ impl Lab for Watched {
         self.lab.raise(label, path, files)
     }
 
-    fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
+    fn start(&mut self, launch: &Launch) -> Result<Nanos, LabError> {
         self.lab.start(launch)
     }
 

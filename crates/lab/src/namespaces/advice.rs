@@ -18,12 +18,17 @@ const ALONE: [&str; 8] = [
 pub(super) fn advice(ended: Option<ExitStatus>, log: &str) -> Option<&'static str> {
     let log = log.to_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| log.contains(part));
-    if has(&["ended by linerate: it printed"]) {
-        Some("send its output away: sh -c 'exec ./server > /dev/null'")
-    } else if has(&ALONE) {
-        Some("its network has nothing else: start what it needs by --with 'COMMAND'")
+    if has(&["no space left on device", "enospc"]) {
+        Some(
+            "what a server writes is kept in memory until its unit ends, a quarter of what is free at most: \
+             --share PATH for what may be written to the disk",
+        )
+    } else if has(&["value too large for defined data type", "eoverflow"]) {
+        Some("as an ordinary user, a server cannot change files of another owner or group: --share PATH")
     } else if has(&["address already in use", "eaddrinuse"]) {
         Some("another process beside it has the port: choose one by {port}, PORT or --port")
+    } else if has(&ALONE) {
+        Some("its network has nothing else: start what it needs by --with 'COMMAND'")
     } else {
         match ended {
             Some(ExitStatus::Code(0)) => {
@@ -48,7 +53,7 @@ mod tests {
             (Some(ExitStatus::Code(1)), "dial tcp 10.0.0.1:5432: connect: Network is unreachable", "--with"),
             (Some(ExitStatus::Code(1)), "Error: getaddrinfo EAI_AGAIN db", "--with"),
             (Some(ExitStatus::Code(1)), "bind: Address already in use", "--port"),
-            (Some(ExitStatus::Signal(9)), "ended by linerate: it printed more than", "/dev/null"),
+            (Some(ExitStatus::Code(1)), "write: No space left on device", "--share PATH"),
             (Some(ExitStatus::Code(0)), "", "foreground"),
             (None, "starting", "TCP port"),
         ] {

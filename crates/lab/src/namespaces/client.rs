@@ -44,7 +44,8 @@ impl Namespaces {
         let status = running.ended.expect("the caller waited for its end");
         let [start, end] = running.window();
         let server_stdout = self.server_output();
-        let flags = if self.facts.perf { Vec::new() } else { vec![LabFlag::CpuFromProc] };
+        let mut flags = if self.facts.perf { Vec::new() } else { vec![LabFlag::CpuFromProc] };
+        flags.extend(self.processes.values().any(Running::logs).then_some(LabFlag::Logs));
         ClientRun {
             status,
             stderr: running.last_stderr().to_vec(),

@@ -8,21 +8,24 @@ mod channel;
 mod client;
 mod loader;
 mod process;
+mod ready;
 mod recorded;
 
 use crate::Ready;
 use crate::host;
 use crate::others::Others;
 use crate::protocol::{
-    AgentFacts, Brake, ExitStatus, File, HostName, Message, ProcessId, Request, Spawn, Turns, WindowRecord,
+    AgentFacts, Brake, ExitStatus, File, HostName, Message, OwnFiles, ProcessId, Request, Spawn, Turns,
+    WindowRecord,
 };
 use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Written};
 use channel::Channel;
-use linerate_contract::{Bytes, Event, Nanos, Role};
+use linerate_contract::{Bytes, Nanos, Role};
 use linerate_model::path::NetworkPath;
 use linerate_model::{Host, Place, Usage};
 use nix::sys::signal::Signal;
 use process::{Kind, Running};
+pub use ready::READY_DEADLINE;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -32,18 +35,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Time limit for a server to be ready: the slowest here needs a tenth of a second.
-const READY_DEADLINE: Duration = Duration::from_secs(10);
 /// Time limit for a setup command, which loads a rule set or makes a key.
 const SETUP_DEADLINE: Duration = Duration::from_secs(10);
 /// Processes that run for longer after their stop signal are killed; shutdown is not part of the measurement.
 const STOP_GRACE: Duration = Duration::from_millis(50);
 /// On these links connections are closed by then; descriptors that a server keeps for longer count as usage.
 const CLOSE_GRACE: Duration = Duration::from_millis(100);
-/// Poll intervals of the socket table until a server listens: a part of the time that it has taken so far.
-/// One poll costs the agent up to a millisecond, which a server on the same CPU would lack.
-const READY_POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
-const READY_POLLS: u32 = 20;
 
 /// The lab in namespaces of its own, raised for the whole run.
 #[derive(Debug)]
@@ -130,6 +127,18 @@ impl Namespaces {
         Ok(process)
     }
 
+    /// The files of a command of the user's own; what could not be done is among what it writes.
+    fn make_own(&mut self, launch: &Launch, files: &OwnFiles) -> Result<(), LabError> {
+        match self.channel.request(&Request::Own(files.clone()))? {
+            Message::Own { remarks } if remarks.is_empty() => Ok(()),
+            Message::Own { remarks: lines } => {
+                self.written.push(Written { role: launch.role, system: launch.system.clone(), lines });
+                Ok(())
+            }
+            other => Err(LabError::Lost(format!("unexpected reply to a request for files: {other:?}"))),
+        }
+    }
+
     /// Processes one pending event, or the next one before the deadline. False at the deadline.
     fn process_event(&mut self, deadline: Instant) -> Result<bool, LabError> {
         let Some(message) = self.channel.event(deadline)? else { return Ok(false) };
@@ -171,59 +180,6 @@ impl Namespaces {
                 return Err(self
                     .running(process)
                     .failed(&format!("setup: {name} did not end within {SETUP_DEADLINE:?}")));
-            }
-        }
-    }
-
-    /// `before`: listeners of others.
-    fn await_ready(
-        &mut self,
-        launch: &Launch,
-        process: ProcessId,
-        before: &[SocketAddr],
-    ) -> Result<(), LabError> {
-        let begin = Instant::now();
-        let deadline = begin + READY_DEADLINE;
-        loop {
-            let ready = match launch.ready {
-                Ready::Event => {
-                    let first = self.running(process).stdout.first();
-                    first.is_some_and(|line| matches!(Event::parse(line), Ok(Event::Ready { .. })))
-                }
-                Ready::Listen | Ready::Datagrams => {
-                    let any = |address: &SocketAddr| match launch.port {
-                        0 => !before.contains(address),
-                        port => address.port() == port,
-                    };
-                    self.listeners_of(launch.host, launch.ready)?.iter().any(any)
-                }
-            };
-            if ready {
-                // What it wrote before.
-                let now = Instant::now();
-                while self.process_event(now)? {}
-                return self.check_running();
-            }
-            if let Some(status) = self.running(process).ended {
-                return Err(self.running(process).failed(&format!("ended before it was ready ({status})")));
-            }
-            if Instant::now() >= deadline {
-                let what = match launch.ready {
-                    Ready::Listen | Ready::Datagrams if launch.user.is_some() => "did not listen",
-                    _ => "was not ready",
-                };
-                return Err(self.running(process).failed(&format!("{what} within {READY_DEADLINE:?}")));
-            }
-            match launch.ready {
-                Ready::Event => {
-                    self.process_event(deadline)?;
-                }
-                // One request for each line would make a system that prints a lot late.
-                Ready::Listen | Ready::Datagrams => {
-                    let [least, most] = READY_POLL;
-                    let next_poll = Instant::now() + (begin.elapsed() / READY_POLLS).clamp(least, most);
-                    while self.process_event(next_poll)? {}
-                }
             }
         }
     }
@@ -298,18 +254,23 @@ impl Lab for Namespaces {
         self.channel.request(&Request::Raise { path, files }).map(|_| ())
     }
 
-    fn start(&mut self, launch: &Launch) -> Result<(), LabError> {
+    fn start(&mut self, launch: &Launch) -> Result<Nanos, LabError> {
         for command in &launch.setup {
             self.set_up(launch, command)?;
         }
-        let Some(command) = &launch.process else { return Ok(()) };
+        let Some(command) = &launch.process else { return Ok(Nanos::ZERO) };
+        if let Some(user) = &launch.user {
+            self.make_own(launch, &user.files)?;
+        }
         let before =
             if launch.port == 0 { self.listeners_of(launch.host, launch.ready)? } else { Vec::new() };
         let kind = if launch.is_companion { Kind::Companion } else { Kind::System };
+        let begin = Instant::now();
         let process = self.spawn(kind, launch, command)?;
         self.await_ready(launch, process, &before)?;
+        let took = begin.elapsed();
         self.written.extend(self.running(process).written());
-        Ok(())
+        Ok(took.into())
     }
 
     fn listeners(&mut self, ready: Ready) -> Result<Vec<SocketAddr>, LabError> {
@@ -375,6 +336,10 @@ impl Lab for Namespaces {
 
     fn output_of(&mut self, command: &CommandLine, deadline: Duration) -> Option<Result<String, LabError>> {
         Some(self.ask(command, deadline))
+    }
+
+    fn is_running(&mut self) -> bool {
+        self.check_systems().is_ok()
     }
 
     fn stop(&mut self) -> Result<(), LabError> {

@@ -3,6 +3,7 @@
 use super::advice::advice;
 use super::loader;
 use crate::StopSignal;
+use crate::agent::OF_USER;
 use crate::protocol::{ExitStatus, Stream};
 use crate::{LabError, Launch, Written};
 use linerate_contract::{Bytes, EXIT_UNSUPPORTED, Event, Nanos, Role};
@@ -26,6 +27,8 @@ pub(super) struct Running {
     /// True for a command of the user's own.
     of_user: bool,
     pub(super) peak: Option<Bytes>,
+    /// Bytes that it has printed, as far as they are sent.
+    printed: usize,
 }
 
 /// The kind of a process.
@@ -57,11 +60,13 @@ impl Running {
             ended: None,
             of_user: launch.user.is_some(),
             peak: None,
+            printed: 0,
         }
     }
 
     /// Stores a line of its output.
     pub(super) fn add_line(&mut self, stream: Stream, line: String) {
+        self.printed += line.len() + 1;
         match stream {
             Stream::Stdout => self.stdout.push(line),
             Stream::Stderr => {
@@ -74,6 +79,11 @@ impl Running {
                 self.stderr.push(line);
             }
         }
+    }
+
+    /// True for a command of the user's own that prints so much that it is not all kept.
+    pub(super) fn logs(&self) -> bool {
+        self.of_user && self.printed > OF_USER / 2
     }
 
     /// The first lines of stderr.
@@ -121,7 +131,8 @@ impl Running {
             };
             return LabError::System { reason: format!("{}: {line}{next}", self.system), log };
         }
-        if let Some(ExitStatus::Code(EXIT_UNSUPPORTED)) = self.ended {
+        // In a shell it is a program that is not there.
+        if let Some(ExitStatus::Code(EXIT_UNSUPPORTED)) = self.ended.filter(|_| !self.of_user) {
             let reason =
                 self.stderr.last().cloned().unwrap_or_else(|| format!("exit status {EXIT_UNSUPPORTED}"));
             return LabError::Unsupported(format!("{}: {reason}", self.system));

@@ -86,7 +86,8 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 ///
 /// Units, each a fresh pair of processes, are measured side by side until all is decided or the budget is
 /// used. A command starts a server of HTTP in a network namespace of its own; its port is found, and the
-/// first command is the baseline. Servers that run elsewhere are compared by their addresses. Two folders of
+/// first command is the baseline. It reads the user's files, and what it writes ends with its unit (--share).
+/// An image is unpacked and runs in the same way (image:NAME, oci:DIR, docker-archive:FILE). Servers that run elsewhere are compared by their addresses. Two folders of
 /// stored runs are compared as far as they can be.
 ///
 /// Exit status: 0 measured, whatever the answer; 1 slower, with --fail-on slower; 2 bad usage; 3 nothing
@@ -95,12 +96,15 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 #[command(after_help = "Examples:
   linerate compare './shop-v1' './shop-v2' --url /api/items
   linerate compare http://10.0.0.1:8080/api http://10.0.0.2:8080/api
+  linerate compare image:shop:1 image:shop:2 --with image:redis:7
   linerate compare proxy --only nginx/haproxy-tcp --head program=/opt/haproxy-3.2/haproxy")]
 #[command(after_long_help = format!("{ARMS}
 
 Examples:
   linerate compare './shop-v1' './shop-v2'
   linerate compare './shop-v1 --port {{port}}' './shop-v2 --port {{port}}' --url /api/items -c 64
+  linerate compare 'THREADS=1 ./shop' 'cd new && ./shop --db shop.db' --ready 60s --share uploads
+  linerate compare image:shop:1 'docker-archive:shop.tar --fast' -v ./conf:/etc/shop -e MODE=test
   linerate compare http://10.0.0.1:8080/api http://10.0.0.2:8080/api
   linerate compare proxy --only nginx/haproxy-tcp --head program=/opt/haproxy-3.2/haproxy
   linerate compare proxy --only nginx/direct --base set:sendfile=on --head set:sendfile=off

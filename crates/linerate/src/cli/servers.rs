@@ -9,6 +9,7 @@ use crate::measurement::{
 };
 use crate::subject;
 use crate::subject::values::{self, Filled};
+use linerate_contract::Nanos;
 use linerate_contract::nearest::suggestion;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ impl CompareFlags {
         let load = &self.settings.load;
         let requests = load.requests(&folder)?;
         let subjects = self.subjects(servers, &comparison)?;
-        let load = self.load(!servers.targets.is_empty(), folder, requests);
+        let load = self.load(!servers.targets.is_empty(), folder, requests)?;
         // A setup or the build of a revision may make the program.
         let may_be_made = !self.settings.subjects.setup.is_empty() || comparison.source.is_some();
         subject::check(&subjects, &load, may_be_made)?;
@@ -86,11 +87,19 @@ impl CompareFlags {
         Ok(subjects)
     }
 
-    fn load(&self, run_already: bool, folder: PathBuf, requests: Vec<PlannedRequest>) -> PlannedLoad {
+    fn load(
+        &self,
+        run_already: bool,
+        folder: PathBuf,
+        requests: Vec<PlannedRequest>,
+    ) -> Result<PlannedLoad, Error> {
         let Settings { subjects, load, .. } = &self.settings;
+        let share = shared("--share", &subjects.share, &folder)?;
+        let (sources, places): (Vec<PathBuf>, Vec<PathBuf>) = subjects.volume.iter().cloned().unzip();
+        let volumes = shared("-v", &sources, &folder)?.into_iter().zip(places).collect();
         let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
         let connections = load.connections.unwrap_or(CONNECTIONS);
-        PlannedLoad {
+        Ok(PlannedLoad {
             companions: subjects.with.clone(),
             upstream: subjects.upstream.clone(),
             folder,
@@ -108,8 +117,23 @@ impl CompareFlags {
             latency: (load.rate.is_none() && !load.no_latency).then_some(HALF_OF_CAPACITY),
             threads: half_of_cpus().min(connections),
             given: load.expect.unwrap_or_default(),
-        }
+            share,
+            volumes,
+            environment: subjects.env.iter().cloned().collect(),
+            ready: subjects.ready.map(Nanos::from),
+        })
     }
+}
+
+/// Folders and files that are there, by their own paths.
+fn shared(option: &str, paths: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let found = |path: &PathBuf| {
+        folder.join(path).canonicalize().map_err(|e| {
+            let path = path.display();
+            Error::Input(format!("{option} {path}: {e}; a folder or file has to be there: mkdir -p {path}"))
+        })
+    };
+    paths.iter().map(found).collect()
 }
 
 fn command(

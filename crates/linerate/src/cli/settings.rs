@@ -2,10 +2,13 @@
 //! its help and its key, which is its long name.
 
 use super::grpc::rpc_method;
-use super::values::{budget, expectation, microseconds, percent, percentile, rate, request_target};
-use super::{MessageArgs, RequestArgs, u32_in, u64_in};
+use super::values::{
+    budget, expectation, microseconds, percent, percentile, rate, request_target, variable, volume,
+};
+use super::{MessageArgs, RequestArgs, span, u32_in, u64_in};
 use crate::measurement::{DecidingPercentile, Expectation, PlannedRate, bounds};
 use clap::Args;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of HTTP requests and responses.
@@ -36,11 +39,30 @@ pub struct SubjectFlags {
     #[arg(long, value_name = "COMMAND")]
     pub with: Vec<String>,
 
+    /// Folder or file whose contents a server may change for good; whatever else it writes is in memory, and
+    /// ends with its unit (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub share: Vec<PathBuf>,
+
+    /// Folder or file in a server that is an image (image:NAME, oci:DIR, docker-archive:FILE); what is
+    /// written to it ends with the unit, unless --share has it (repeatable)
+    #[arg(hide_short_help = true, long, short = 'v', value_name = "PATH:PLACE", value_parser = volume)]
+    pub volume: Vec<(PathBuf, PathBuf)>,
+
+    /// Variable of the servers' environment (repeatable)
+    #[arg(hide_short_help = true, long, short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
+
+    /// How long a server may take until its first expected response [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub ready: Option<Duration>,
+
     /// A server behind the commands, which are proxies: {upstream} in them is its address
     #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub upstream: Option<String>,
 
-    /// Shell command before anything is measured: one for all commands, or one for each
+    /// Shell command before anything is measured, on the user's own files, which all servers then read: one
+    /// for all commands, or one for each
     #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub setup: Vec<String>,
 

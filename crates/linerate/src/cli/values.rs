@@ -2,6 +2,7 @@
 
 use super::span;
 use crate::measurement::{DecidingPercentile, Expectation, PlannedRate, bounds};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// `1%`, `0.5 %` or `0.005`.
@@ -71,6 +72,22 @@ pub(super) fn expectation(text: &str) -> Result<Expectation, String> {
         }
     }
     Ok(expectation)
+}
+
+/// A folder or file, and its place in an image.
+pub(super) fn volume(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    match text.split_once(':') {
+        Some((path, place)) if !path.is_empty() && place.starts_with('/') => Ok((path.into(), place.into())),
+        _ => Err("expected PATH:PLACE, such as ./conf:/etc/shop".into()),
+    }
+}
+
+/// A variable of an environment.
+pub(super) fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("expected NAME=VALUE".into()),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! `linerate lab-ask`: a few requests over one connection, from inside the lab. Each response is a line of
-//! JSON; the first bytes of its body are in it, to be shown where responses differ.
+//! JSON; the first bytes of its body are in it, to be shown where responses differ. The last line may be why
+//! there are no more.
 
 use super::sent;
 use crate::measurement::{Expectation, PlannedRequest};
 use linerate_contract::{WeightedRequest, crc32};
 use linerate_proto::http::request::build;
 use linerate_proto::http::response::{LastHead, Parser, ParserState};
+use linerate_proto::speech::spoken;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,6 +17,8 @@ use std::time::Duration;
 pub const ASK: &str = "lab-ask";
 /// A server that answers later is not measured.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that speaks another protocol answers its hello at once.
+const HELLO: Duration = Duration::from_millis(300);
 /// Bytes of a body that are shown.
 const SHOWN: usize = 120;
 /// A longer body is refused: it would fill the memory.
@@ -32,6 +36,14 @@ pub struct Question {
     pub requests: Vec<PlannedRequest>,
     /// Each of them.
     pub times: u32,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    Response(Response),
+    None { reason: String },
 }
 
 /// A response.
@@ -66,15 +78,16 @@ impl Response {
 ///
 /// # Errors
 /// The server closed the connection, or what it sent is no response of HTTP/1.
-pub fn ask(question: &Question, mut answered: impl FnMut(&Response)) -> Result<(), String> {
+pub fn ask(question: &Question, mut answered: impl FnMut(Response)) -> Result<(), String> {
     let address = question.address;
     let failed = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
             format!("{address}: no response within {TIMEOUT:?}")
         }
-        std::io::ErrorKind::UnexpectedEof => {
-            format!("{address}: it closed the connection without a response")
-        }
+        std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset => match protocol(address) {
+            Some(protocol) => format!("{address}: it speaks {protocol}{}", option(protocol)),
+            None => format!("{address}: it closed the connection without a response"),
+        },
         _ => format!("{address}: {e}"),
     };
     let mut open: Option<TcpStream> = None;
@@ -89,10 +102,49 @@ pub fn ask(question: &Question, mut answered: impl FnMut(&Response)) -> Result<(
         let bytes = build(&path, &question.host, true, &sent).map_err(|refusal| refusal.to_string())?;
         stream.write_all(&bytes).map_err(failed)?;
         let (response, stays_open) = read(&mut stream, &request.method).map_err(failed)?;
-        answered(&response);
+        answered(response);
         open = stays_open.then_some(stream);
     }
     Ok(())
+}
+
+/// Hellos of other protocols: of TLS 1.2 with one cipher suite, and the preface of HTTP/2 without settings.
+const TLS_HELLO: [u8; 50] = {
+    let mut hello = [0; 50];
+    // A record of a handshake message, which is a hello of TLS 1.2.
+    let head = [22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3];
+    let mut at = 0;
+    while at < head.len() {
+        hello[at] = head[at];
+        at += 1;
+    }
+    // After 32 bytes of randomness and no session: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, no compression.
+    (hello[45], hello[46], hello[47], hello[48]) = (2, 0xc0, 0x2f, 1);
+    hello
+};
+const H2_HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// The protocol of a server that answers no request of HTTP/1, if that is found out.
+fn protocol(address: SocketAddr) -> Option<&'static str> {
+    let answer = |hello: &[u8]| {
+        let mut stream = connect(address).ok()?;
+        stream.set_read_timeout(Some(HELLO)).ok()?;
+        stream.write_all(hello).ok()?;
+        let mut start = [0; 16];
+        let n = stream.read(&mut start).ok()?;
+        spoken(&start[..n])
+    };
+    answer(&TLS_HELLO).or_else(|| answer(H2_HELLO)).filter(|protocol| *protocol != "HTTP/1.1")
+}
+
+/// What is to be done about a protocol.
+pub(super) fn option(protocol: &str) -> &'static str {
+    match protocol {
+        "TLS" => ": --https",
+        "HTTP/2" => ": --h2, and for gRPC --grpc METHOD",
+        "HTTP/1.1" => ": leave out --h2 and --grpc",
+        _ => "",
+    }
 }
 
 fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
@@ -116,7 +168,12 @@ fn read(stream: &mut impl Read, method: &str) -> std::io::Result<(Response, bool
         }
         received.extend_from_slice(&piece[..n.min(SHOWN - received.len())]);
         let fed = parser.feed(&piece[..n], &mut last, |_, content| body.extend_from_slice(content));
-        let no_http = |_| invalid(format!("this is no HTTP/1 server: it sent {:?}", shown(&received)));
+        let no_http = |_| {
+            invalid(match spoken(&received) {
+                Some(protocol) => format!("it speaks {protocol}{}", option(protocol)),
+                None => format!("this is no HTTP/1 server: it sent {:?}", shown(&received)),
+            })
+        };
         if let ParserState::Complete { rest } = fed.map_err(no_http)? {
             break rest;
         }
@@ -161,7 +218,9 @@ mod tests {
 
     #[test]
     fn what_is_no_http_is_shown() {
-        assert!(response("SSH-2.0-OpenSSH_9\r\n").unwrap_err().contains("SSH-2.0-OpenSSH_9"));
+        assert_eq!(response("SSH-2.0-OpenSSH_9\r\n").unwrap_err(), "it speaks SSH");
+        assert!(response("hello\r\n").unwrap_err().contains("it sent \"hello"));
+        assert!(response("\u{15}\u{3}\u{1}\0\u{2}\u{2}F").unwrap_err().ends_with("TLS: --https"));
         assert!(response("").is_err() && response("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx").is_err());
     }
 

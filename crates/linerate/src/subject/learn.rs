@@ -2,8 +2,8 @@
 //! how long they have to be loaded until their rates and their CPU times are steady. `run.json` has all of it
 //! beside the plan.
 
-use super::ask::{ASK, Question, Response};
-use super::start::{Starter, of_lab};
+use super::ask::{ASK, Answer, Question, Response, option};
+use super::start::{Starter, of_lab, ready_within, until_ready};
 use super::windows::Windows;
 use super::{RESPONSES, Servers};
 use crate::error::Error;
@@ -13,6 +13,7 @@ use crate::measurement::{Expectation, PlannedLoad, PlannedRate, PlannedRequest, 
 use linerate_contract::{Done, Event, Nanos, Role, Spec};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The window of a warm-up's rate, a hundredth of a budget within these; and how long it becomes at most
 /// until each server has responded in it.
@@ -119,18 +120,57 @@ impl Learner {
         let requests: Vec<PlannedRequest> = load.requests.iter().map(request).collect();
         let n = requests.len();
         let question = Question { address, host, requests, times: RESPONSES };
-        let question = serde_json::to_string(&question).expect("a question has string keys only");
-        let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
-        let run = self.starter.run(lab, &name, (program, vec![ASK.into(), question]))?;
-        let answers: Vec<Response> =
-            run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        if answers.len() < n * RESPONSES as usize {
-            return Err(Error::NothingMeasured(format!("{name}: it sent no response")));
-        }
+        let within = if server.is_started_here() { ready_within(load) } else { Duration::ZERO };
+        let answers = until_ready(lab, within, |lab| {
+            let (responses, reason) = self.asked(lab, &name, &question)?;
+            if responses.len() < n * RESPONSES as usize {
+                let reason = reason.unwrap_or_else(|| "it sent no response".into());
+                // It will not speak another protocol later.
+                let is_final = reason.contains("it speaks");
+                return Ok((Err(Error::NothingMeasured(format!("{name}: {reason}"))), is_final));
+            }
+            let is_ready = responses.iter().all(|response| is_expected(load.given, response));
+            Ok((Ok(responses), is_ready))
+        })??;
         for (number, answers) in answers.chunks(RESPONSES as usize).enumerate() {
             self.check(servers, index, number, answers)?;
         }
         Ok(())
+    }
+
+    /// The responses to a question, and why there are no more.
+    fn asked(
+        &self,
+        lab: &mut dyn Lab,
+        name: &str,
+        question: &Question,
+    ) -> Result<(Vec<Response>, Option<String>), Error> {
+        let question = serde_json::to_string(question).expect("a question has string keys only");
+        let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
+        let run = self.starter.run(lab, name, (program, vec![ASK.into(), question]))?;
+        let (mut responses, mut reason) = (Vec::new(), None);
+        for answer in run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()) {
+            match answer {
+                Answer::Response(response) => responses.push(response),
+                Answer::None { reason: why } => reason = Some(why),
+            }
+        }
+        Ok((responses, reason))
+    }
+
+    /// The protocol of a server that has not answered in another one, with what is to be done.
+    fn other_protocol(&self, lab: &mut dyn Lab, servers: &Servers, index: usize) -> Option<String> {
+        let (server, load) = (servers.server(index), &servers.load);
+        let address = server.reached().filter(|_| !load.is_of_datagrams() && load.layer != "http")?;
+        let request = PlannedRequest { path: "/".into(), ..load.requests.first()?.clone() };
+        let question = Question { address, host: address.to_string(), requests: vec![request], times: 1 };
+        let (responses, reason) = self.asked(lab, server.subject().name(), &question).ok()?;
+        match (&responses[..], reason) {
+            ([_, ..], _) if load.has_tls() => Some("it speaks HTTP without TLS: leave out --https".into()),
+            ([_, ..], _) if load.layer == "h2c" => Some(format!("it speaks HTTP/1.1{}", option("HTTP/1.1"))),
+            (_, Some(reason)) if reason.contains("speaks TLS") && !load.has_tls() => Some(reason),
+            _ => None,
+        }
     }
 
     /// The baseline's responses are what all must answer, as far as the user has not said it.
@@ -181,24 +221,34 @@ impl Learner {
         indices: [usize; 2],
     ) -> Result<[Windows; 2], Error> {
         let (mut windows, mut length) = ([Windows::default(), Windows::default()], self.window);
-        let until = a.now() + self.longest;
+        let (mut until, ready) = (a.now() + self.longest, a.now() + ready_within(&servers.load).into());
         loop {
             let measured = on_both([&mut *a, &mut *b], false, |lab, side| {
                 self.window(lab, servers, indices[side], length)
             });
-            let mut is_too_short = false;
+            let now = a.now();
+            let (mut is_too_short, mut is_early) = (false, false);
             for (side, done) in measured.into_iter().enumerate() {
                 let (done, cpu) = done?;
                 let name = servers.subjects[indices[side]].name();
                 match done.operations {
                     // Its responses take longer than that, or the machine is busy.
                     0 if done.errors.total() == 0 && length < LONGEST_WINDOW => is_too_short = true,
-                    0 => return Err(no_response(&servers.load, name, length)),
+                    0 if now < ready && may_be_early(servers.load.given, &done) => is_early = true,
+                    0 => {
+                        let lab = if side == 0 { &mut *a } else { &mut *b };
+                        let other = self.other_protocol(lab, servers, indices[side]);
+                        return Err(no_response(&servers.load, name, length, &done, other));
+                    }
                     operations => {
                         windows[side].waits = done.waits_for_acks().is_some();
                         windows[side].push(operations, length.as_secs_f64(), cpu);
                     }
                 }
+            }
+            if is_early {
+                (windows, until) = ([Windows::default(), Windows::default()], a.now() + self.longest);
+                continue;
             }
             let are_steady = windows.iter().all(Windows::are_steady);
             if are_steady || a.now() >= until && windows.iter().all(|windows| windows.len() > 0) {
@@ -233,11 +283,28 @@ impl Learner {
             _ => None,
         });
         let cpu = run.cpu.iter().find(|(role, _)| *role == Role::Server).map(|(_, cpu)| *cpu);
-        Ok((done.ok_or_else(|| no_response(load, name, length))?, cpu))
+        Ok((done.ok_or_else(|| no_response(load, name, length, &Done::default(), None))?, cpu))
     }
 }
 
-fn no_response(load: &PlannedLoad, name: &str, window: Nanos) -> Error {
+/// With the causes, the statuses of the responses, and the protocol that was found.
+fn no_response(load: &PlannedLoad, name: &str, window: Nanos, done: &Done, other: Option<String>) -> Error {
+    let mut why: Vec<String> =
+        done.statuses.iter().map(|(status, n)| format!("status {status}: {n}")).collect();
+    for (kind, failed) in &done.errors.0 {
+        let known = done.causes.0.get(kind);
+        let text = known.map_or_else(String::new, |cause| format!(": {}", cause.text));
+        let next =
+            ["TLS", "HTTP/2", "HTTP/1.1"].into_iter().find(|name| text.contains(&format!("speaks {name}")));
+        why.push(format!("{} {failed}{text}{}", kind.name(), next.map_or("", option)));
+    }
+    why.extend(other);
+    if !why.is_empty() {
+        let (time, why) = (window.as_secs_f64(), why.join("\n  "));
+        return Error::NothingMeasured(format!(
+            "{name}: not one correct response in {time} s under load\n  {why}"
+        ));
+    }
     let speaks = match load.layer.as_str() {
         "h2c" => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
         "h3" => "; --h3 is HTTP/3, over UDP",
@@ -246,6 +313,26 @@ fn no_response(load: &PlannedLoad, name: &str, window: Nanos) -> Error {
     };
     let time = window.as_secs_f64();
     Error::NothingMeasured(format!("{name}: not one correct response in {time} s under load{speaks}"))
+}
+
+/// Statuses of a server that is not ready yet; the last one is of gRPC.
+const NOT_READY: [&str; 4] = ["502", "503", "504", "grpc-14"];
+
+/// True if the failures of a load may be those of a server that is not ready yet.
+fn may_be_early(given: Expectation, done: &Done) -> bool {
+    let mut statuses = done.statuses.keys();
+    let is_other = done.causes.0.values().any(|cause| cause.text.contains("speaks"));
+    let is_of_status = given.status.is_some() || statuses.any(|status| NOT_READY.contains(&&**status));
+    !is_other && (done.statuses.is_empty() || is_of_status)
+}
+
+/// False for a response of a server that is not ready yet: another one than the user has said, or one that
+/// says so.
+fn is_expected(given: Expectation, response: &Response) -> bool {
+    let says_so = || NOT_READY.contains(&&*response.status.to_string());
+    given.status.map_or_else(|| !says_so(), |status| response.status == status)
+        && given.bytes.is_none_or(|bytes| response.bytes == bytes)
+        && (response.json || !given.json)
 }
 
 /// The part in which what is common to the responses is not what is expected.

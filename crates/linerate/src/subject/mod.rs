@@ -124,7 +124,7 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
     let question =
         Question { address, host: target.host.clone(), requests: requests.clone(), times: RESPONSES };
     let mut answers = Vec::new();
-    ask::ask(&question, |answer| answers.push(answer.clone())).map_err(|e| failed(&e))?;
+    ask::ask(&question, |answer| answers.push(answer)).map_err(|e| failed(&e))?;
     let expect = Response::common(&answers).unwrap_or_default();
     if expect.status.is_none_or(|status| status >= 400) {
         let Response { status, start, .. } = &answers[0];

@@ -1,18 +1,21 @@
 //! The user's own servers of a run: how each is started or reached, and what it is asked. Trials and learning
 //! know them by this alone.
 
+use super::words::Line;
 use super::{expected, ready, sent, words};
 use crate::error::Error;
-use crate::lab::protocol::{HostName, UserProcess};
-use crate::lab::{CommandLine, Launch, Ready};
+use crate::lab::protocol::{HostName, ImageFiles, OwnFiles, UserProcess};
+use crate::lab::{Launch, Ready};
 use crate::measurement::{
     Expectation, Learned, LearnedServer, Place, PlannedCell, PlannedLoad, Subject, Warmup,
 };
 use crate::parameters::Parameters;
 use crate::pins::Pins;
 use linerate_contract::{Nanos, Request, Role, Spec, Tls, WeightedRequest};
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How long a client waits outside of its window.
 const PATIENCE_MS: u64 = 20;
@@ -32,9 +35,9 @@ pub(crate) struct Servers {
     /// By subject: the working folders.
     folders: Vec<PathBuf>,
     /// By subject: how it is started; `None` for one that runs already.
-    lines: Vec<Option<CommandLine>>,
+    lines: Vec<Option<Line>>,
     /// The upstream, if there is one, and then the companions of each server.
-    companions: Vec<CommandLine>,
+    companions: Vec<Line>,
     /// In this machine's own network: the ports of the two sides of a unit.
     ports: Option<[u16; 2]>,
 }
@@ -73,7 +76,7 @@ impl Servers {
     /// A command that cannot be split, or whose program is not there.
     pub(crate) fn read_companions(&mut self) -> Result<(), Error> {
         let all = self.load.upstream.iter().chain(&self.load.companions);
-        let parsed = all.map(|line| words::parse(line, &self.load.folder, Some(self.load.port)));
+        let parsed = all.map(|line| words::line(line, &self.load.folder, Some(self.load.port)));
         self.companions = parsed.collect::<Result<_, _>>().map_err(Error::Input)?;
         self.ports = (self.load.place == Place::Local).then(free_ports).transpose()?;
         Ok(())
@@ -95,7 +98,7 @@ impl Servers {
                 Some(address) => subject.text().replace("{upstream}", &address.to_string()),
                 None => subject.text().to_owned(),
             };
-            subject.is_started_here().then(|| words::parse(&text, folder, port)).transpose()
+            subject.is_started_here().then(|| words::line(&text, folder, port)).transpose()
         };
         let lines = self.subjects.iter().zip(&self.folders).map(parsed);
         self.lines = lines.collect::<Result<_, _>>().map_err(Error::Input)?;
@@ -123,19 +126,34 @@ impl Servers {
     }
 
     /// How a command is started in this folder, with this port.
-    fn user(&self, folder: &std::path::Path, port: Option<u16>) -> UserProcess {
+    fn user(&self, line: &Line, folder: &std::path::Path, port: Option<u16>) -> UserProcess {
         let port = port.unwrap_or(self.load.port);
-        UserProcess { folder: folder.to_owned(), environment: [("PORT".to_owned(), port.to_string())].into() }
+        // Companions share the files of their server.
+        let folder = line.image.as_ref().map_or(folder, |image| &image.folder).to_owned();
+        let image = line.image.as_ref().map(|image| ImageFiles {
+            root: image.root.clone(),
+            volumes: self.load.volumes.clone(),
+            user: image.user,
+        });
+        let mut environment = line.image.as_ref().map_or_else(BTreeMap::new, |one| one.environment.clone());
+        environment.insert("PORT".to_owned(), port.to_string());
+        environment.extend(self.load.environment.clone());
+        UserProcess { files: OwnFiles { folder, share: self.load.share.clone(), image }, environment }
     }
 
     /// The companions of a server, in its namespace and on its CPUs.
-    pub(super) fn companions(&self, server: &Launch) -> Vec<Launch> {
+    pub(super) fn companions(&self, server: &Launch, port: Option<u16>) -> Vec<Launch> {
         let numbered = self.companions.iter().zip(1..);
-        let launch = |(line, number): (&CommandLine, u32)| Launch {
+        // Both are the user's programs, so that they share their files.
+        let of_server = |line: &Line| {
+            server.user.clone().filter(|user| user.files.image.is_none() && line.image.is_none())
+        };
+        let launch = |(line, number): (&Line, u32)| Launch {
             is_companion: true,
-            system: line.0.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            system: line.process.0.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             folder: PathBuf::from(format!("companion-{number}")),
-            process: Some(line.clone()),
+            process: Some(line.process.clone()),
+            user: Some(of_server(line).unwrap_or_else(|| self.user(line, &self.load.folder, port))),
             ready: Ready::Listen,
             port: 0,
             ..server.clone()
@@ -145,8 +163,7 @@ impl Servers {
 
     /// The upstream by itself.
     pub(super) fn upstream(&self, pins: &Pins, slice: Nanos) -> Option<Launch> {
-        let server = Launch { user: Some(self.user(&self.load.folder, None)), ..on(pins, Some(slice)) };
-        self.companions(&server).into_iter().next()
+        self.companions(&on(pins, Some(slice)), None).into_iter().next()
     }
 }
 
@@ -178,7 +195,8 @@ impl<'a> Server<'a> {
 
     /// Its process; `None` for one that runs already.
     pub(super) fn launch(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Option<Launch> {
-        let (program, mut words) = self.all.lines.get(self.index)?.clone()?;
+        let line = self.all.lines.get(self.index)?.as_ref()?;
+        let (program, mut words) = line.process.clone();
         let port = self.given_port(side);
         if let Some(port) = port {
             words = words.iter().map(|word| words::with_port(word, port)).collect();
@@ -188,8 +206,9 @@ impl<'a> Server<'a> {
             system: self.subject().name().to_owned(),
             process: Some((program, words)),
             ready: ready(&self.all.load),
+            ready_within: self.all.load.ready.map(Duration::from),
             port: expected.unwrap_or(0),
-            user: Some(self.all.user(&self.all.folders[self.index], port)),
+            user: Some(self.all.user(line, &self.all.folders[self.index], port)),
             ..on(pins, slice)
         })
     }
@@ -197,7 +216,7 @@ impl<'a> Server<'a> {
     /// Its process after its companions, in the order in which they are started.
     pub(crate) fn launches(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Vec<Launch> {
         let Some(launch) = self.launch(pins, slice, side) else { return Vec::new() };
-        self.all.companions(&launch).into_iter().chain([launch]).collect()
+        self.all.companions(&launch, self.given_port(side)).into_iter().chain([launch]).collect()
     }
 
     /// The cell with the warm-up that was learned.

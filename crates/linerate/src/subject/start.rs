@@ -2,6 +2,7 @@
 
 use super::{Servers, ready};
 use crate::error::Error;
+use crate::lab::namespaces::READY_DEADLINE;
 use crate::lab::pair::SLICE;
 use crate::lab::protocol::HostName;
 use crate::lab::{ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Ready};
@@ -12,10 +13,15 @@ use linerate_contract::Role;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// After the first listener, others may follow within this time.
 const SETTLE: Duration = Duration::from_millis(100);
+/// Between two questions to a server that is not ready.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+/// Starts of a server that may fail before another one.
+const MOST_FAILED_STARTS: usize = 2;
 /// The longest wait for the requests of one client.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -41,8 +47,29 @@ impl Starter {
         chosen(&all, name, &servers.load, None)
     }
 
-    /// Starts a server with its companions on one side of a pair; where it is reached.
+    /// Starts a server with its companions on one side of a pair, again if that fails; where it is reached.
     pub(super) fn server(
+        &self,
+        lab: &mut dyn Lab,
+        servers: &Servers,
+        index: usize,
+        side: usize,
+    ) -> Result<Option<SocketAddr>, Error> {
+        let mut failed = 0;
+        loop {
+            let begin = Instant::now();
+            match self.once(lab, servers, index, side) {
+                Err(Error::NothingMeasured(_))
+                    if failed < MOST_FAILED_STARTS && begin.elapsed() < ready_within(&servers.load) =>
+                {
+                    failed += 1;
+                }
+                started => return started,
+            }
+        }
+    }
+
+    fn once(
         &self,
         lab: &mut dyn Lab,
         servers: &Servers,
@@ -56,7 +83,7 @@ impl Starter {
         let Some(launch) = server.launch(&self.pins, Some(SLICE), side) else {
             return Ok(server.address(side));
         };
-        for companion in servers.companions(&launch) {
+        for companion in servers.companions(&launch, server.given_port(side)) {
             lab.start(&companion).map_err(failed)?;
         }
         let port = server.given_port(side);
@@ -93,6 +120,30 @@ impl Starter {
             ..Launch::default()
         };
         lab.run(&client, Purpose::Verify, DEADLINE).map_err(|error| of_lab(name, error))
+    }
+}
+
+/// How long a server may take until its first expected response.
+pub(super) fn ready_within(load: &PlannedLoad) -> Duration {
+    load.ready.map_or(READY_DEADLINE, Duration::from)
+}
+
+/// Does `ask` until it says that a server is ready, within this time; then whatever it is.
+pub(super) fn until_ready<T>(
+    lab: &mut dyn Lab,
+    within: Duration,
+    ask: impl Fn(&mut dyn Lab) -> Result<(T, bool), Error>,
+) -> Result<T, Error> {
+    let (begin, mut pause) = (Instant::now(), FIRST_PAUSE);
+    loop {
+        match ask(lab) {
+            Ok((answer, true)) => return Ok(answer),
+            Ok(_) if begin.elapsed() < within && lab.is_running() => {
+                sleep(pause);
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+            answered => return answered.map(|(answer, _)| answer),
+        }
     }
 }
 
@@ -138,9 +189,8 @@ fn chosen(
     };
     let ip = match chosen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        // Most sockets of both protocols have the address `::`.
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
+        // A socket of both protocols has an address of each, and that of IPv4 is first.
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
         other => other,
     };
     Ok(SocketAddr::new(ip, chosen.port()))

@@ -4,12 +4,14 @@
 //! is a fresh pair of processes with one window, in a comparison with several, one after the other, each with
 //! connections of its own; the order in which the sides start is random.
 
+use super::launch::Launches;
 use super::windows::{Manner, Windows};
 use super::{Context, Stages, Stopped, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label};
 use crate::measurement::{
-    Found, PlannedCell, PlannedSuite, Probe, SecondLoadRate, Sharing, Sides, Stage, Unit,
+    ColdStart, Found, Outcome, PlannedCell, PlannedSuite, Probe, SecondLoadRate, Sharing, Sides, Stage,
+    Together, Unit,
 };
 use crate::parameters::Parameters;
 use crate::plan::Step;
@@ -21,6 +23,9 @@ use std::collections::BTreeMap;
 /// The share of a role's CPU time that a probe takes. A smaller one is lost in the noise of the units; a
 /// larger one makes a role the bottleneck that was none.
 pub const PROBE_SHARE: f64 = 0.2;
+
+/// Starts of a server in a unit that may fail before another one.
+const MOST_FAILED_STARTS: usize = 2;
 
 /// Measures one unit of a pair. With a `second` load, its open loop follows on the same launch,
 /// and is a unit of its own.
@@ -51,6 +56,7 @@ pub fn run(
     let paced = second.map(|load| cells.map(|cell| at_rate(cell, load.per_second)));
     let of_second = |cells| Windows::new(context, cells, Manner::of_second_load(), None, random.clone());
     let mut second_windows = paced.as_ref().map(|cells| of_second(cells.each_ref()));
+    let mut starts = [None, None];
     let mut windows = Windows::new(context, cells, manner, probe, random);
     let (mut of_second, mut second_at, mut second_stages) = (None, at, BTreeMap::new());
     let result = (|| {
@@ -62,8 +68,8 @@ pub fn run(
             warmup: step.warmup,
         };
         // What is ready first rests until the other is: that is no side's either. Both warm up together.
-        both_stages([&mut *a, &mut *b], first_to_start, &mut stages, |lab, side, stages| {
-            prepare(lab, &launches[side], &label(cells[side]), stages)
+        starts = both_stages([&mut *a, &mut *b], first_to_start, &mut stages, |lab, side, stages| {
+            prepared(lab, &launches[side], &label(cells[side]), stages)
         })?;
         both_stages([&mut *a, &mut *b], first_to_warm_up, &mut stages, |lab, side, stages| {
             warm_up(lab, &launches[side], stages)
@@ -85,7 +91,11 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    let mut units = vec![windows.unit(step, at, one.and(two).and(result), stages)?];
+    let mut first = windows.unit(step, at, one.and(two).and(result), stages)?;
+    if let Found::Together(Together { sides: Some(sides), .. }) = &mut first.found {
+        sides.iter_mut().zip(starts).for_each(|(side, start)| side.cold_start = start);
+    }
+    let mut units = vec![first];
     if let (Some(windows), Some(measured), Some(load), Sides::Two(cells)) =
         (second_windows, of_second, second, step.sides)
     {
@@ -105,22 +115,46 @@ fn at_rate(cell: &PlannedCell, rate: u64) -> PlannedCell {
     PlannedCell { parameters, pairs: Some(Sharing::Alternating), ..cell.clone() }
 }
 
+/// As [`prepare`]. A server of the user's own that fails at its start is started again.
+fn prepared(
+    lab: &mut dyn Lab,
+    launches: &Launches,
+    label: &Label,
+    stages: &mut Stages,
+) -> Result<Option<ColdStart>, Stopped> {
+    let mut failed = Vec::new();
+    loop {
+        let begin = lab.now();
+        match prepare(lab, launches, label, stages) {
+            // One that does not become ready in all of its time is not given that again.
+            Err(Stopped::Outcome(Outcome::Failed { reason, .. }))
+                if launches.ready_within().is_some_and(|within| lab.now().since(begin) < within)
+                    && failed.len() < MOST_FAILED_STARTS =>
+            {
+                failed.push(reason);
+                stages.time(lab, Stage::Stop, |lab| lab.stop())?;
+            }
+            started => return Ok(started?.map(|start| ColdStart { failed, ..start })),
+        }
+    }
+}
+
 /// Does a stage on both sides at once, and adds the longer time, also of one that fails: a budget counts it.
-fn both_stages(
+fn both_stages<T: Send>(
     labs: Pair<'_>,
     second_first: bool,
     stages: &mut BTreeMap<Stage, Nanos>,
-    work: impl Fn(&mut dyn Lab, usize, &mut Stages) -> Result<(), Stopped> + Sync,
-) -> Result<(), Stopped> {
-    let done = on_both(labs, second_first, |lab, side| {
+    work: impl Fn(&mut dyn Lab, usize, &mut Stages) -> Result<T, Stopped> + Sync,
+) -> Result<[T; 2], Stopped> {
+    let [(one, of_one), (two, of_two)] = on_both(labs, second_first, |lab, side| {
         let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
         (work(lab, side, &mut stages), stages.times)
     });
     let mut longest = BTreeMap::<Stage, Nanos>::new();
-    for (stage, time) in done.iter().flat_map(|(_, times)| times) {
+    for (stage, time) in of_one.iter().chain(&of_two) {
         let known = longest.entry(*stage).or_default();
         *known = (*known).max(*time);
     }
     longest.into_iter().for_each(|(stage, time)| *stages.entry(stage).or_default() += time);
-    done.into_iter().try_for_each(|(result, _)| result)
+    Ok([one?, two?])
 }

@@ -10,8 +10,8 @@ mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
 use crate::measurement::{
-    CpuWindow, Found, LabFlag, Measurement, Metric, Outcome, PlannedCell, PlannedHost, PlannedSuite,
-    PlannedTable, Stage, Unit, UsagePair, WireCounts,
+    ColdStart, CpuWindow, Found, LabFlag, Measurement, Metric, Outcome, PlannedCell, PlannedHost,
+    PlannedSuite, PlannedTable, Stage, Unit, UsagePair, WireCounts,
 };
 use crate::plan::Step;
 use crate::programs::Programs;
@@ -20,10 +20,15 @@ use crate::system::Registry;
 use launch::Launches;
 use linerate_contract::{Nanos, Role};
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 /// Timeout of verification and of warm-up: a hundred times as long as the slowest system needs.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Between two questions to a server that listens and does not respond as expected yet.
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Losses of the relay's own below this share of packets are far below any that a suite sets.
 const MOST_OVERRUN: f64 = 1e-5;
@@ -107,20 +112,41 @@ fn up_to_measurement(
     Ok(measurement)
 }
 
-/// The topology, its systems, and the check that they do the work.
+/// The topology, its systems, and the check that they do the work; how a server of the user's own started.
 fn prepare(
     lab: &mut dyn Lab,
     launches: &Launches,
     label: &Label,
     stages: &mut Stages,
-) -> Result<(), Stopped> {
+) -> Result<Option<ColdStart>, Stopped> {
     stages.time(lab, Stage::Raise, |lab| lab.raise(label, launches.path(), launches.shared_files()))?;
-    stages.time(lab, Stage::Start, |lab| launches.systems().try_for_each(|launch| lab.start(launch)))?;
-    stages.time(lab, Stage::Verify, |lab| {
-        let verified = lab.run(launches.verifier(), Purpose::Verify, VERIFY_TIMEOUT)?;
-        launches.check_verified(&verified).map_err(LabError::system)?;
-        Ok(())
-    })
+    let listens = stages.time(lab, Stage::Start, |lab| {
+        launches.systems().try_fold(Nanos::ZERO, |_, launch| lab.start(launch))
+    })?;
+    let responds = stages.time(lab, Stage::Verify, |lab| first_response(lab, launches, listens))?;
+    Ok(responds.map(|responds| ColdStart { listens, responds, failed: Vec::new() }))
+}
+
+/// Verifies the systems; the time from when it listens until the first response, of a server of the user's
+/// own. Such a server may need more time than until it listens, so it is asked until it responds as expected.
+fn first_response(lab: &mut dyn Lab, launches: &Launches, listens: Nanos) -> Result<Option<Nanos>, LabError> {
+    let (begin, mut pause) = (lab.now(), FIRST_PAUSE);
+    loop {
+        let asked = lab.now();
+        let verified = lab.run(launches.verifier(), Purpose::Verify, VERIFY_TIMEOUT);
+        let checked = verified.and_then(|run| launches.check_verified(&run).map_err(LabError::system));
+        let waited = asked.since(begin);
+        match (checked, launches.ready_within()) {
+            // That linerate starts a client is no time of the server.
+            (Ok(first), Some(_)) => return Ok(Some(waited + first)),
+            (Ok(_), None) => return Ok(None),
+            (Err(LabError::System { .. }), Some(within)) if listens + waited < within && lab.is_running() => {
+                thread::sleep(pause);
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
 }
 
 /// Loads the systems until they are warm, where the cell asks for that.

@@ -280,5 +280,6 @@ fn side((measurement, brake): (Measurement, Option<Nanos>), is_paced: bool) -> S
         latency: measurement.latency.filter(|_| is_paced),
         cpu: measurement.cpu,
         brake,
+        cold_start: None,
     }
 }

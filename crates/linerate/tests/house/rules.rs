@@ -30,6 +30,7 @@ const PARTS: &[(&str, &[&str], &[&str])] = &[
             "bounded",
             "error",
             "home",
+            "image",
             "interrupt",
             "output",
             "pins",

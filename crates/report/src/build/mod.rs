@@ -24,7 +24,7 @@ pub fn build(run: &Run, journal: &Journal) -> Report {
     let facts = facts::facts(run, &units, journal.unknown);
     let compared = judgement.and_then(|judgement| {
         let seconds = journal.units.iter().map(|unit| unit.time().as_secs_f64()).sum();
-        comparison::build(run, &judgement, &suites, seconds)
+        comparison::build(run, &judgement, &suites, &units, seconds)
     });
     Report {
         schema: REPORT_SCHEMA.to_owned(),

@@ -1,6 +1,7 @@
 //! The answer of a comparison of servers: a headline, a table of quantities, one line of facts, and warnings.
 
 use super::latency::{latency_margin, load_words, margin, overload, queues};
+use super::made;
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use super::ranking::ranking;
 use crate::layout::TextTable;
@@ -335,5 +336,6 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     let queues = queues.map(|text| format!("warning: {text}"));
     let notes = comparison.notes.join("; ");
     let notes = (!notes.is_empty()).then(|| format!("note: {notes}"));
-    denied.chain(queues).chain(notes).chain(comparison.written.iter().cloned()).collect()
+    let failed = comparison.starts.iter().filter_map(made::failed);
+    denied.chain(queues).chain(failed).chain(notes).chain(comparison.written.iter().cloned()).collect()
 }

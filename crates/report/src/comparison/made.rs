@@ -3,8 +3,9 @@
 use super::latency;
 use super::model::ComparisonReport;
 use crate::model::Report;
-use crate::numbers::{seconds, share, shows_bias, signed_percent};
+use crate::numbers::{Digits, Ends, seconds, share, shows_bias, signed_percent};
 use crate::words;
+use linerate_analysis::stats::starts::StartReport;
 use linerate_model::{ComparisonKind, PlannedArm, WrittenBySubject};
 
 /// The unit of base and head, if it is the same everywhere.
@@ -78,6 +79,8 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
             share(smallest)
         )
     }));
+    lines.extend(comparison.starts.iter().map(started));
+    lines.extend(comparison.starts.iter().filter_map(failed));
     if comparison.kind == ComparisonKind::Gate {
         lines.push("a slowdown counts once a second series of fresh units confirms it".into());
     }
@@ -88,6 +91,28 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
     lines.extend(details);
     lines.extend(comparison.notes.iter().chain(&comparison.written).cloned());
     lines
+}
+
+/// The cold start of a server.
+fn started(start: &StartReport) -> String {
+    let time = |ms: f64| Digits::OF_FACTORS.text(ms, Ends::Unknown) + " ms";
+    format!(
+        "{} starts in {}, and its first response takes {} (median of {} starts)",
+        start.name,
+        time(start.listens_ms),
+        time(start.responds_ms),
+        start.starts
+    )
+}
+
+/// Starts that failed; `None` if there were none.
+pub(super) fn failed(start: &StartReport) -> Option<String> {
+    let StartReport { name, failed, starts, reason, .. } = start;
+    let reason = reason.as_deref().unwrap_or_default().lines().next().unwrap_or_default();
+    let all = starts + failed;
+    (*failed > 0).then(|| {
+        format!("{name} failed at its start {failed} of {all} times, and was started again: {reason}")
+    })
 }
 
 /// The meaning of each name.

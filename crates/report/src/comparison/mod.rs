@@ -22,9 +22,11 @@ pub use sentence::prospect;
 pub use stored::of_stored;
 
 use crate::model::SuiteReport;
+use linerate_analysis::judge::SortedJournal;
 use linerate_analysis::judge::pairs::{Judgement, detectable};
+use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{Learned, PlannedComparison, Run};
+use linerate_model::{Learned, PlannedComparison, Run, Subject};
 
 /// The note on servers that were never warm.
 const NOT_WARM: &str = "the rate still rose at the end of the longest warm-up: results may be of a server \
@@ -35,6 +37,7 @@ pub(super) fn build(
     run: &Run,
     judgement: &Judgement,
     suites: &[SuiteReport],
+    units: &SortedJournal<'_>,
     seconds: f64,
 ) -> Option<ComparisonReport> {
     let plan = run.policy().verdict()?;
@@ -67,6 +70,7 @@ pub(super) fn build(
             is_void: judgement.is_void,
         }),
         cells,
+        starts: starts(&run.suites, plan.subjects.iter().map(Subject::name), units.all()),
         notes: notes
             .chain((!run.learned.are_steady()).then(|| NOT_WARM.to_owned()))
             .chain(waiting(&run.learned, plan))

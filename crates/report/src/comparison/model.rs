@@ -4,6 +4,7 @@ use crate::words::json;
 use linerate_analysis::judge::pairs::{Findings, OfferedLoad, SecondLoad};
 use linerate_analysis::judge::{Disturbance, Quantity, SoloRatio};
 use linerate_analysis::stats::bound::Bottleneck;
+use linerate_analysis::stats::starts::StartReport;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::{ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm};
 #[cfg(test)]
@@ -40,6 +41,9 @@ pub struct ComparisonReport {
     /// The base in duet with itself.
     pub aa: Option<ControlReport>,
     pub cells: Vec<ComparedCell>,
+    /// How the servers started, the baseline first; of commands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<StartReport>,
     /// What was left out, and other remarks.
     pub notes: Vec<String>,
     /// What the subjects wrote on stderr at their start.

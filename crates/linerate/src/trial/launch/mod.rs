@@ -6,6 +6,7 @@ mod setting;
 use super::work::{TOLERATED_ERRORS, Timing, Work};
 use super::{Context, output, progress};
 use crate::lab::hosts::CPUS_OF_HOST;
+use crate::lab::namespaces::READY_DEADLINE;
 use crate::lab::pair::SLICE;
 use crate::lab::protocol::File;
 use crate::lab::{ClientRun, DOCROOT, Launch};
@@ -245,15 +246,23 @@ impl Launches {
         all.filter(|launch| launch.process.is_some()).filter(is_here).map(|launch| launch.role).collect()
     }
 
-    /// No operation of the verification may fail.
-    pub(super) fn check_verified(&self, run: &ClientRun) -> Result<(), String> {
+    /// How long a server of the user's own may take until its first response; `None` for systems.
+    pub(super) fn ready_within(&self) -> Option<Nanos> {
+        let own = self.systems.iter().find(|launch| launch.user.is_some() && !launch.is_companion)?;
+        Some(own.ready_within.unwrap_or(READY_DEADLINE).into())
+    }
+
+    /// No operation of the verification may fail. The longest of its latencies is that of the first one.
+    pub(super) fn check_verified(&self, run: &ClientRun) -> Result<Nanos, String> {
         let verified = self.read_as(self.verifier_output.as_ref(), run)?;
         // A client that verifies itself sends whole writes, and may stop counting before the last one has
         // arrived.
         if self.verifier_output.is_some() {
-            return if verified.bytes.0 > 0 { Ok(()) } else { Err("nothing arrived".into()) };
+            return if verified.bytes.0 > 0 { Ok(verified.elapsed) } else { Err("nothing arrived".into()) };
         }
-        self.verify.check_all_good(&verified)
+        self.verify.check_all_good(&verified)?;
+        let longest = verified.latency.and_then(|latency| latency.percentile(100.0));
+        Ok(longest.map_or(verified.elapsed, Nanos))
     }
 
     /// Reads the output of the measuring client.

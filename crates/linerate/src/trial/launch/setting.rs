@@ -300,6 +300,7 @@ impl<'a> Setting<'a> {
             files,
             setup,
             process,
+            ready_within: None,
             ready: if role == Role::Client { Ready::Event } else { variant.ready },
             stop: variant.stop,
             port: match role {
