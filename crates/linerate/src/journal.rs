@@ -6,10 +6,10 @@ mod read;
 pub use place::{RUNS, check, make, newest};
 
 pub(crate) use read::existing;
-pub use read::read;
+pub use read::{profile, read};
 
 use crate::error::Error;
-use crate::measurement::{Entry, Run};
+use crate::measurement::{Entry, Profile, Run};
 use crate::printable::printable;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -21,6 +21,8 @@ const RUN_FILE: &str = "run.json";
 const JOURNAL_FILE: &str = "journal.jsonl";
 /// The same, packed by gzip(1): it can be reported, and resumed once it is unpacked.
 const PACKED_FILE: &str = "journal.jsonl.gz";
+/// What servers did, where that was looked for.
+const PROFILE_FILE: &str = "profile.json";
 
 /// The journal of a run under way. A trial is a line, flushed before the next one starts.
 ///
@@ -161,6 +163,15 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
 /// A file cannot be written.
 pub fn write_report(folder: &Path, files: Vec<(String, String)>) -> Result<(), Error> {
     files.iter().try_for_each(|(name, text)| replace(&folder.join(name), text))
+}
+
+/// Writes the profiles of a run, in one step.
+///
+/// # Errors
+/// They cannot be written.
+pub fn write_profile(folder: &Path, profile: &Profile) -> Result<(), Error> {
+    let text = serde_json::to_string(profile).expect("a profile has string keys only");
+    replace(&folder.join(PROFILE_FILE), &text)
 }
 
 /// As [`write`], in one step. A link of this name is replaced and not followed: the folder of a run may come

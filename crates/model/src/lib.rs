@@ -13,6 +13,7 @@
 //! | `place` | where processes are |
 //! | `published` | the tables of a document |
 //! | `trial`, `duet` | what was measured: one cell alone, two cells side by side |
+//! | `profile` | `profile.json`: what servers did, by function |
 //! | `histogram`, `metric` | times of many operations; what a value is of |
 //! | [`url`] | the protocol, the place of a server, and what is asked of it |
 //! | [`journal`] | the lines of a journal, written and read |
@@ -28,6 +29,7 @@ mod metric;
 pub mod parameters;
 pub mod path;
 mod place;
+mod profile;
 mod published;
 mod run;
 mod subject;
@@ -42,6 +44,7 @@ pub use learned::*;
 pub use load::*;
 pub use metric::*;
 pub use place::*;
+pub use profile::*;
 pub use published::*;
 pub use run::*;
 pub use subject::*;

@@ -20,8 +20,10 @@ mod netlink;
 mod output;
 mod process;
 mod recording;
+mod sampling;
 mod session;
 mod slice;
+mod symbols;
 mod sysctls;
 mod topology;
 mod tun;
@@ -43,6 +45,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use process::Process;
 use recording::Recording;
+use sampling::Sampling;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -95,6 +98,7 @@ struct Agent {
     /// A brake whose role has not been started yet, and one at work.
     planned_brake: Option<Brake>,
     brake: Option<RunningBrake>,
+    sampling: Sampling,
 }
 
 impl Agent {
@@ -123,6 +127,7 @@ impl Agent {
             turns: None,
             planned_brake: None,
             brake: None,
+            sampling: Sampling::default(),
         })
     }
 
@@ -191,6 +196,7 @@ impl Agent {
         }
         if let Some(recording) = self.recording.as_mut().filter(|recording| recording.is_due()) {
             recording.sample(&mut self.processes, self.network.as_ref());
+            self.sampling.drain();
         }
         happened[0]
     }
@@ -235,13 +241,16 @@ impl Agent {
                 .network()
                 .and_then(|n| n.listeners(host, udp))
                 .map(|addresses| Message::Listeners { addresses }),
-            Ok(Request::Record { turns, brake }) => {
+            Ok(Request::Record { turns, brake, sampled }) => {
                 let mut recording = Recording::default();
                 recording.sample(&mut self.processes, self.network.as_ref());
                 self.recording = Some(recording);
                 self.wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 self.turns = turns.as_ref().map(TurnTaking::new);
                 self.planned_brake = brake;
+                if sampled {
+                    self.sampling.start();
+                }
                 Ok(self.start_brake())
             }
             Ok(Request::Window { start, end }) => {
@@ -258,7 +267,8 @@ impl Agent {
                 let [before, after] = window.map(|time| recording.at(time));
                 let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 let wires = wire::between(&self.wires, wires);
-                Ok(Message::Window(WindowRecord { before, after, running, wires, progress }))
+                let sample = self.sampling.is_on().then(|| self.sampling.end(window));
+                Ok(Message::Window(WindowRecord { before, after, running, wires, progress, sample }))
             }
             Ok(Request::Interface { address }) => {
                 interface::facts(address).map(|facts| Message::Interface { facts })
@@ -322,7 +332,11 @@ impl Agent {
         let of_role = || self.files.path(&spawn.folder);
         let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.folder.clone());
         let view = process::View { folder: &folder, grants };
-        let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
+        let (process, events) =
+            process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
+        if let Some(events) = events {
+            self.sampling.add(&events);
+        }
         self.processes.insert(spawn.process, process);
         if let Some(recording) = &mut self.recording {
             recording.note(spawn.process, Nanos::ZERO);
@@ -360,6 +374,7 @@ impl Agent {
         process::kill_all();
         self.processes.clear();
         self.recording = None;
+        self.sampling = Sampling::default();
         self.turns = None;
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.network = None;

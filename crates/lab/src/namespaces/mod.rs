@@ -15,7 +15,7 @@ use crate::host;
 use crate::protocol::{
     AgentFacts, Brake, ExitStatus, File, HostName, Message, ProcessId, Request, Spawn, Turns, WindowRecord,
 };
-use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Written};
+use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Sampling, Written};
 use channel::Channel;
 use linerate_contract::{Bytes, Event, Nanos, Role};
 use linerate_model::path::NetworkPath;
@@ -58,6 +58,8 @@ pub struct Namespaces {
     force: Option<BrakeForce>,
     /// The brake of the client that runs.
     brake: Option<(Role, Brake)>,
+    /// Servers are started so that they can be sampled, and are, while clients run.
+    sampling: Sampling,
 }
 
 impl Namespaces {
@@ -93,6 +95,7 @@ impl Namespaces {
             turns: None,
             force: None,
             brake: None,
+            sampling: Sampling::Off,
         };
         match lab.channel.reply()? {
             Message::Up(facts) => lab.facts = facts,
@@ -120,6 +123,7 @@ impl Namespaces {
             own_session: launch.own_session,
             slice: launch.slice,
             tuns: launch.tuns,
+            sampled: self.sampling == Sampling::On && kind == Kind::System && launch.role == Role::Server,
             user: launch.user.clone(),
         };
         self.processes.insert(process, Running::new(kind, launch));
@@ -311,12 +315,13 @@ impl Lab for Namespaces {
         self.listeners_of(HostName::Server, ready)
     }
 
-    fn run(&mut self, launch: &Launch, _purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
+    fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
         let command = launch.process.as_ref().ok_or_else(|| LabError::system("a client needs a program"))?;
         self.drop_server_output();
         self.brake = self.force.take().and_then(|force| Some((force.role, self.brake_of(force)?)));
         let brake = self.brake.map(|(_, brake)| brake);
-        self.channel.request(&Request::Record { turns: self.turns.take(), brake })?;
+        let sampled = self.sampling == Sampling::On && purpose == Purpose::Measure;
+        self.channel.request(&Request::Record { turns: self.turns.take(), brake, sampled })?;
         let client = self.spawn(Kind::Client, launch, command)?;
         let end = Instant::now() + deadline;
         while self.running(client).ended.is_none() {
@@ -360,6 +365,10 @@ impl Lab for Namespaces {
 
     fn brake(&mut self, force: BrakeForce) {
         self.force = Some(force);
+    }
+
+    fn sample(&mut self, sampling: Sampling) {
+        self.sampling = sampling;
     }
 
     fn written(&self) -> Vec<Written> {

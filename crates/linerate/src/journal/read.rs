@@ -1,9 +1,9 @@
 //! The files of a stored run.
 
-use super::{JOURNAL_FILE, PACKED_FILE, RUN_FILE};
+use super::{JOURNAL_FILE, PACKED_FILE, PROFILE_FILE, RUN_FILE};
 use crate::error::Error;
 use crate::measurement::journal::{Lines, read_lines};
-use crate::measurement::{RUN_SCHEMA, Run, Stored};
+use crate::measurement::{PROFILE_SCHEMA, Profile, RUN_SCHEMA, Run, Stored};
 use flate2::read::MultiGzDecoder;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind};
@@ -28,6 +28,13 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
     let Lines { trials, duets, warnings } =
         read_lines(&path.display().to_string(), journal).map_err(Error::file(&path))?;
     Ok(Stored { run, trials, duets, warnings })
+}
+
+/// The profiles of a stored run; `None` where there are none, or none that this linerate can read.
+pub fn profile(folder: &Path) -> Option<Profile> {
+    let file = existing(&folder.join(PROFILE_FILE)).ok()??;
+    let profile: Profile = serde_json::from_reader(BufReader::new(file)).ok()?;
+    (profile.schema == PROFILE_SCHEMA && profile.is_sound()).then_some(profile)
 }
 
 /// The journal, packed or not; empty for a run without a trial.

@@ -12,11 +12,13 @@ mod prepare;
 mod remarks;
 mod request;
 mod stored;
+mod why;
 mod written;
 
 pub use measure::{seconds_in_all, seconds_or_guess};
 pub use request::{HostRequest, Request, fresh_seed};
 pub use stored::again;
+pub use why::Why;
 
 use crate::error::Error;
 use crate::home;
@@ -76,6 +78,7 @@ pub struct Session {
     timings: Timings,
     progress: Progress,
     install: bool,
+    why: Why,
 }
 
 impl Session {
@@ -157,6 +160,7 @@ impl Session {
             timings: Timings::load(),
             progress,
             install: request.install,
+            why: request.why,
         })
     }
 
@@ -170,7 +174,8 @@ impl Session {
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
             let rounds = self.prepare(suite, on).and_then(|()| self.measure_suite(suite, on));
-            end = match rounds.and_then(|()| self.go_on(suite, on)) {
+            let units = rounds.and_then(|()| self.go_on(suite, on));
+            end = match units.and_then(|()| self.explain(suite)) {
                 Ok(()) => Ok(End::Complete),
                 Err(Error::Interrupted) => Ok(End::Interrupted),
                 Err(error) => Err(error),

@@ -71,7 +71,7 @@ pub fn run(
 }
 
 /// Does a stage on both sides at once, and adds the longer time, also of one that fails: a budget counts it.
-fn both_stages(
+pub(super) fn both_stages(
     labs: Pair<'_>,
     second_first: bool,
     stages: &mut BTreeMap<Stage, Nanos>,

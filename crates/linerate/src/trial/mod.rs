@@ -3,6 +3,7 @@
 pub mod duet;
 mod launch;
 mod output;
+pub mod profile;
 mod progress;
 pub mod running;
 pub mod windows;
