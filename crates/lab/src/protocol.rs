@@ -5,7 +5,7 @@
 use crate::StopSignal;
 use linerate_contract::{Bytes, Nanos};
 use linerate_model::path::NetworkPath;
-use linerate_model::{Host, StackSample, Usage, WireCounts};
+use linerate_model::{Count, Host, StackSample, Usage, WireCounts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -252,6 +252,9 @@ pub struct WindowRecord {
     /// Packets that the server had sent, at times since the start of the window in which the processes ran.
     /// Empty where they are not counted: impaired paths, several hosts.
     pub progress: Vec<(Nanos, u64)>,
+    /// What the kernel counted of the servers.
+    #[serde(default)]
+    pub counts: BTreeMap<Count, u64>,
     /// What the servers did, where they were sampled.
     #[serde(default)]
     pub sample: Option<StackSample>,

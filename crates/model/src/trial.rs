@@ -1,6 +1,6 @@
 //! A line of `journal.jsonl`: one cell measured once, by itself.
 
-use crate::Histogram;
+use crate::{Count, Histogram};
 use linerate_contract::{Bytes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -172,6 +172,9 @@ pub struct Measurement {
     pub polling: Option<Nanos>,
     /// The lab's CPUs inside the window, from `/proc/stat`.
     pub cpus: Vec<CpuWindow>,
+    /// What the kernel counted of the servers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<Count, u64>,
     /// What impaired links of the path did to packets while the client ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wires: Vec<WireCounts>,

@@ -23,7 +23,7 @@ const LATE: [&str; 6] = [
 const INTERRUPTS: &str = "kernel: interrupts and wake-ups";
 const PAGE_FAULTS: &str = "kernel: page faults";
 /// What precedes the name of a system call in the name of its function.
-const CALLS: [&str; 4] = ["__x64_sys_", "__arm64_sys_", "__riscv_sys_", "__ia32_sys_"];
+const CALLS: [&str; 6] = ["__x64_sys_", "__arm64_sys_", "__riscv_sys_", "__ia32_sys_", "ksys_", "__sys_"];
 
 /// Labels of stacks. A label is the index of a name; those that no function has follow the profile's own.
 pub(super) struct Labels<'a> {
@@ -88,12 +88,15 @@ fn of_kernel(functions: &[&str]) -> Option<String> {
     // A name may have a suffix of the compiler's, such as `.isra.0`.
     let base = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let innermost = base(functions.last()?);
-    if LATE.contains(&innermost.as_str()) {
-        return Some(INTERRUPTS.to_owned());
-    }
+    let is_late = LATE.contains(&innermost.as_str());
     let call = functions.iter().find_map(|name| CALLS.iter().find_map(|prefix| name.strip_prefix(prefix)));
     if let Some(call) = call {
-        return Some(format!("{}(2)", base(call).trim_start_matches("new")));
+        let name = base(call);
+        let name = name.strip_prefix("new").unwrap_or(&name);
+        return Some(format!("{name}(2){}", if is_late { ": interrupts and wake-ups" } else { "" }));
+    }
+    if is_late {
+        return Some(INTERRUPTS.to_owned());
     }
     let has = |parts: &[&str]| functions.iter().any(|name| parts.iter().any(|part| name.contains(part)));
     if has(&["page_fault", "user_addr_fault"]) {
@@ -111,7 +114,12 @@ mod tests {
         for (functions, group) in [
             (&["entry_SYSCALL_64", "do_syscall_64", "__x64_sys_write", "tcp_sendmsg"][..], Some("write(2)")),
             (&["do_syscall_64", "__x64_sys_sendto.isra.0", "copy"], Some("sendto(2)")),
-            (&["do_syscall_64", "__x64_sys_write", "_raw_spin_unlock_irqrestore"], Some(INTERRUPTS)),
+            (&["do_syscall_64", "ksys_write", "try_to_wake_up"], Some("write(2)")),
+            (
+                &["do_syscall_64", "ksys_read", "_raw_spin_unlock_irqrestore"],
+                Some("read(2): interrupts and wake-ups"),
+            ),
+            (&["do_syscall_64", "finish_task_switch.isra.0"], Some(INTERRUPTS)),
             (&["asm_exc_page_fault", "handle_mm_fault"], Some(PAGE_FAULTS)),
             (&["asm_sysvec_apic_timer_interrupt", "tick"], Some(INTERRUPTS)),
             (&["ret_from_fork", "work"], None),

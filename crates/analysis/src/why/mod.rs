@@ -4,9 +4,11 @@
 //! Each sample belongs to one function, so the parts add up to the whole. It is the outermost function that
 //! one side alone has, with all that it calls; else the innermost one, or the system call.
 
+mod counts;
 mod label;
 
 use crate::stats::multiplicity::q_values;
+pub use counts::{CountDifference, counts};
 use label::Labels;
 use linerate_model::{PairProfile, ProfileWindow};
 #[cfg(feature = "schema")]

@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
 
 mod brake;
+mod counts;
 mod cpu;
 mod exposed;
 mod files;
@@ -37,7 +38,7 @@ use crate::host;
 use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream, WindowRecord};
 use brake::RunningBrake;
 use linerate_contract::{Nanos, clock};
-use linerate_model::WireCounts;
+use linerate_model::{Count, WireCounts};
 use linerate_model::path::NetworkPath;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
@@ -93,6 +94,8 @@ struct Agent {
     recording: Option<Recording>,
     /// What the path's wires had done when that began.
     wires: Vec<WireCounts>,
+    /// What the kernel had counted of the servers then.
+    counts: BTreeMap<Count, u64>,
     /// While a client runs whose lab takes turns with another.
     turns: Option<TurnTaking>,
     /// A brake whose role has not been started yet, and one at work.
@@ -124,6 +127,7 @@ impl Agent {
             processes: BTreeMap::new(),
             recording: None,
             wires: Vec::new(),
+            counts: BTreeMap::new(),
             turns: None,
             planned_brake: None,
             brake: None,
@@ -246,6 +250,7 @@ impl Agent {
                 recording.sample(&mut self.processes, self.network.as_ref());
                 self.recording = Some(recording);
                 self.wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
+                self.counts = self.count();
                 self.turns = turns.as_ref().map(TurnTaking::new);
                 self.planned_brake = brake;
                 if sampled {
@@ -267,8 +272,9 @@ impl Agent {
                 let [before, after] = window.map(|time| recording.at(time));
                 let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 let wires = wire::between(&self.wires, wires);
+                let counts = counts::between(&self.counts, self.count());
                 let sample = self.sampling.is_on().then(|| self.sampling.end(window));
-                Ok(Message::Window(WindowRecord { before, after, running, wires, progress, sample }))
+                Ok(Message::Window(WindowRecord { before, after, running, wires, progress, counts, sample }))
             }
             Ok(Request::Interface { address }) => {
                 interface::facts(address).map(|facts| Message::Interface { facts })
@@ -363,6 +369,11 @@ impl Agent {
             }
             Err(reason) => Message::Lacking { reason },
         }
+    }
+
+    fn count(&self) -> BTreeMap<Count, u64> {
+        let leaders: Vec<_> = self.processes.values().map(|process| process.pid).collect();
+        counts::read(&leaders)
     }
 
     fn network(&self) -> Result<&Network, String> {

@@ -5,7 +5,7 @@ use crate::cli::HistoryArgs;
 use crate::error::Error;
 use crate::journal;
 use crate::progress::note;
-use crate::report::comparison::{ComparisonReport, HistoryEntry, entries, newest_of};
+use crate::report::comparison::{ComparisonReport, HistoryEntry, entries, newest_of, with_profile};
 use crate::report::model::Report;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -54,14 +54,17 @@ pub(super) fn keep(file: &Path, folder: &Path, comparison: &ComparisonReport) ->
     journal::replace(&folder.join(COPY), &newest.iter().map(line).collect::<String>())
 }
 
-/// The report with the history in the folder of a gate, if it has one.
-pub(super) fn with_history(mut report: Report, folder: &Path) -> Report {
+/// The report with what else is in the folder: the history of a gate, profiles.
+pub(super) fn with_files(mut report: Report, folder: &Path) -> Report {
     let file = journal::existing(&folder.join(COPY)).ok().flatten();
     let text = file.and_then(|file| io::read_to_string(file).ok());
     if let (Some(comparison), Some(text)) = (&mut report.comparison, text) {
         comparison.history = entries(COPY, &text).0;
     }
-    report
+    match journal::profile(folder) {
+        Some(profile) => with_profile(report, profile),
+        None => report,
+    }
 }
 
 fn line(entry: &HistoryEntry) -> String {

@@ -34,6 +34,10 @@ impl Session {
         if self.why == Why::Never || !are_started || self.script.is_some() {
             return Ok(());
         }
+        // A run that goes on keeps its own.
+        if self.why == Why::Differences && self.folder().and_then(journal::profile).is_some() {
+            return Ok(());
+        }
         let pairs = self.unexplained(suite);
         if pairs.is_empty() || self.second.is_none() {
             return Ok(());

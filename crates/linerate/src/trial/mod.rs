@@ -154,6 +154,7 @@ fn measure(
     let cpu = of_roles.map(|(role, time)| (*role, without_steal(*role, *time, &measurement.cpus)));
     measurement.cpu.extend(cpu.collect::<Vec<_>>());
     measurement.peak_memory = run.peak_memory;
+    measurement.counts.clone_from(&run.record.counts);
     measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
     measurement.flags = run.flags;
     measurement.flags.extend(overrun(&run.record.wires));

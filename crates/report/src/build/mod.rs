@@ -24,7 +24,7 @@ pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
     let compared = judgement.and_then(|judgement| {
         let spent = trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time));
         let seconds = spent.map(|time| time.as_secs_f64()).sum();
-        comparison::build(run, &judgement, &suites, seconds)
+        comparison::build(run, &judgement, &suites, seconds, duets)
     });
     Report {
         schema: REPORT_SCHEMA.to_owned(),

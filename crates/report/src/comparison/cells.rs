@@ -5,9 +5,10 @@ use crate::model::{CellReport, Comparison, SuiteReport};
 use linerate_analysis::judge::pairs::{Confirmation, FailedUnit, JudgedPair, Obstacle};
 use linerate_analysis::judge::rounded_unit;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{HEAD, Outcome};
+use linerate_analysis::why::counts;
+use linerate_model::{Duet, HEAD, Outcome};
 
-pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport]) -> ComparedCell {
+pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport], duets: &[Duet]) -> ComparedCell {
     let suite = suites.iter().find(|suite| suite.name == pair.suite);
     let of = |id: &str| suite.and_then(|suite| suite.cells.iter().find(|cell| cell.id == id));
     let [head, base] = [&pair.cells[0], &pair.cells[1]].map(|id| of(id));
@@ -34,6 +35,8 @@ pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport]) -> ComparedCell {
         bound_by: base.and_then(|cell| cell.bound_by),
         denied_by: head.and_then(|cell| cell.vs_baseline.as_ref()).and_then(Comparison::denied_by),
         detail: detail(pair, [head, base]),
+        counts: counts(duets.iter().filter(|duet| duet.suite == pair.suite && duet.cells == pair.cells)),
+        why: None,
     }
 }
 

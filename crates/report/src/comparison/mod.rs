@@ -10,6 +10,7 @@ mod made;
 mod model;
 mod sentence;
 mod stored;
+mod why;
 
 pub(super) use answer::{Answer, answer};
 pub use comment::comment;
@@ -20,26 +21,30 @@ pub(super) use made::{made, short};
 pub use model::*;
 pub use sentence::prospect;
 pub use stored::of_stored;
+pub use why::with_profile;
+pub(crate) use why::{change_words, values};
 
 use crate::model::SuiteReport;
 use linerate_analysis::judge::pairs::{Judgement, detectable};
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{PlannedComparison, Run};
+use linerate_model::{Duet, PlannedComparison, Run};
 
 /// The note on servers that were never warm.
 const NOT_WARM: &str = "the rate still rose at the end of the longest warm-up: results may be of a server \
                         that is not warm yet; a longer --budget warms up for longer, up to 5 s";
 
-/// The comparison of a run; `None` for a run that compares no builds. `seconds`: the time of all its units.
+/// The comparison of a run; `None` for a run that compares no builds. `seconds`: the time of all its units,
+/// which are `duets`.
 pub(super) fn build(
     run: &Run,
     judgement: &Judgement,
     suites: &[SuiteReport],
     seconds: f64,
+    duets: &[Duet],
 ) -> Option<ComparisonReport> {
     let plan = run.policy().verdict()?;
     let [base, head] = plan.arms();
-    let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cells::cell(pair, suites)).collect();
+    let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cells::cell(pair, suites, duets)).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {

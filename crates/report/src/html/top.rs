@@ -26,6 +26,7 @@ pub(super) fn top(report: &Report) -> Markup {
             @if let Some(answer) = comparison::answer(report) {
                 @for (line, _) in &answer.headlines { h1 { (line) } }
                 (text_table("the answer", Some("answer"), &answer.table))
+                @for reason in &answer.reasons { p { (reason) } }
                 p { (answer.facts) }
                 @for doubt in &answer.doubts { p { (doubt) } }
             } @else if let Some(compared) = &report.comparison { h1 { (compared.sentence) } }
