@@ -26,7 +26,8 @@ pub struct CountDifference {
 
 /// The counts that differ for certain over these units, those of packets first.
 pub fn counts<'a>(units: impl Iterator<Item = &'a Duet>) -> Vec<CountDifference> {
-    let sides: Vec<&[SideWindow; 2]> = units.filter(|unit| !unit.warmup).filter_map(|unit| unit.sides.as_ref()).collect();
+    let sides: Vec<&[SideWindow; 2]> =
+        units.filter(|unit| !unit.warmup).filter_map(|unit| unit.sides.as_ref()).collect();
     let known: BTreeSet<Count> = sides.iter().flat_map(|sides| sides[0].counts.keys()).copied().collect();
     let found: Vec<(CountDifference, f64)> =
         known.into_iter().filter_map(|count| of_count(count, &sides)).collect();
@@ -36,7 +37,12 @@ pub fn counts<'a>(units: impl Iterator<Item = &'a Duet>) -> Vec<CountDifference>
         let least = if is_of_packets(found.count) { LEAST_OF_PACKETS } else { LEAST_OF_OTHERS };
         q <= MOST_FALSE && found.difference.abs() >= LEAST.max(least * base.min(head))
     };
-    found.into_iter().zip(q).filter(|((found, _), q)| is_certain(found, *q)).map(|((found, _), _)| found).collect()
+    found
+        .into_iter()
+        .zip(q)
+        .filter(|((found, _), q)| is_certain(found, *q))
+        .map(|((found, _), _)| found)
+        .collect()
 }
 
 fn of_count(count: Count, sides: &[&[SideWindow; 2]]) -> Option<(CountDifference, f64)> {

@@ -30,7 +30,7 @@ nix::ioctl_write_int_bad!(set_output, request_code_none!(b'$', 5));
 /// with its stack takes some microseconds, so this costs two percent.
 const PERIOD: Nanos = Nanos(211_000);
 /// Room for the samples of a CPU between two times that the agent reads them.
-const RING: usize = 256 << 10;
+const RING: usize = 128 << 10;
 /// Descriptors that a message can have, see unix(7).
 const MOST_CPUS: usize = 253;
 

@@ -7,6 +7,7 @@ mod asked;
 mod channel;
 mod client;
 mod loader;
+mod maps;
 mod process;
 mod recorded;
 
@@ -20,6 +21,7 @@ use channel::Channel;
 use linerate_contract::{Bytes, Event, Nanos, Role};
 use linerate_model::path::NetworkPath;
 use linerate_model::{Host, Place, Usage};
+use maps::with_maps;
 use nix::sys::signal::Signal;
 use process::{Kind, Running};
 use std::collections::BTreeMap;
@@ -112,6 +114,7 @@ impl Namespaces {
     fn spawn(&mut self, kind: Kind, launch: &Launch, command: &CommandLine) -> Result<ProcessId, LabError> {
         let process = ProcessId(self.next_process);
         self.next_process += 1;
+        let sampled = self.sampling == Sampling::On && kind == Kind::System && launch.role == Role::Server;
         let spawn = Spawn {
             process,
             host: launch.host,
@@ -123,8 +126,8 @@ impl Namespaces {
             own_session: launch.own_session,
             slice: launch.slice,
             tuns: launch.tuns,
-            sampled: self.sampling == Sampling::On && kind == Kind::System && launch.role == Role::Server,
-            user: launch.user.clone(),
+            sampled,
+            user: if sampled { launch.user.clone().map(with_maps) } else { launch.user.clone() },
         };
         self.processes.insert(process, Running::new(kind, launch));
         self.channel.request(&Request::Spawn(Box::new(spawn)))?;

@@ -82,7 +82,10 @@ fn why(folder: &Folder) -> Value {
 
 fn first(why: &Value) -> (String, f64) {
     let function = &why["functions"][0];
-    (function["name"].as_str().unwrap_or_default().to_owned(), function["difference_us"].as_f64().unwrap_or(0.0))
+    (
+        function["name"].as_str().unwrap_or_default().to_owned(),
+        function["difference_us"].as_f64().unwrap_or(0.0),
+    )
 }
 
 #[test]
@@ -100,7 +103,11 @@ fn a_planted_function_is_the_first_line_and_is_shown_again_from_the_stored_run()
     let again = Output::run(command(&["report", "out"]).current_dir(folder.path()));
     assert!(again.stdout.contains(line), "{}", again.stdout);
     let page = folder.read("out/report.html");
-    assert!(page.matches("data:image/svg+xml;base64,").count() == 3 && page.len() < 1_500_000, "{}", page.len());
+    assert!(
+        page.matches("data:image/svg+xml;base64,").count() == 3 && page.len() < 1_500_000,
+        "{}",
+        page.len()
+    );
 }
 
 #[test]

@@ -44,7 +44,8 @@ pub(super) fn build(
 ) -> Option<ComparisonReport> {
     let plan = run.policy().verdict()?;
     let [base, head] = plan.arms();
-    let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cells::cell(pair, suites, duets)).collect();
+    let cells: Vec<ComparedCell> =
+        judgement.pairs.iter().map(|pair| cells::cell(pair, suites, duets)).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {

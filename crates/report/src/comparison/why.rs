@@ -10,6 +10,8 @@ use linerate_model::{Count, Profile};
 /// Functions on the terminal, in the sentence and on the page.
 const LINES: usize = 3;
 const IN_SENTENCE: usize = 4;
+/// Delayed ACKs for a request from which on responses wait for them.
+const EACH: f64 = 0.5;
 /// Characters of a function's name on the terminal.
 const LONGEST: usize = 44;
 
@@ -72,7 +74,10 @@ pub(crate) fn count_words(found: &CountDifference) -> String {
         Count::MajorFaults => "page faults from disk",
     };
     let [base, head] = found.per_operation;
-    format!("{name} {base:.2} -> {head:.2} per request")
+    let waits = found.count == Count::DelayedAcks && base.max(head) >= EACH;
+    let cause =
+        if waits { ": parts of a response wait for them; set TCP_NODELAY, or write once" } else { "" };
+    format!("{name} {base:.2} -> {head:.2} per request{cause}")
 }
 
 fn of_functions(cell: &ComparedCell) -> Vec<String> {
@@ -188,9 +193,25 @@ mod tests {
     }
 
     #[test]
+    fn a_count_is_told_with_its_cause_where_that_is_certain() {
+        let found = |count, base, head: f64| CountDifference {
+            count,
+            per_operation: [base, head],
+            difference: head - base,
+            ci95: [head - base; 2],
+        };
+        assert_eq!(count_words(&found(Count::Segments, 2.0, 3.0)), "TCP segments 2.00 -> 3.00 per request");
+        assert!(count_words(&found(Count::DelayedAcks, 0.0, 0.98)).contains("TCP_NODELAY"));
+        assert!(!count_words(&found(Count::DelayedAcks, 0.0, 0.1)).contains("TCP_NODELAY"));
+    }
+
+    #[test]
     fn a_long_name_keeps_its_end() {
         let name = shortened(&format!("{}::serve", "a".repeat(80)));
-        assert_eq!((name.chars().count(), name.ends_with("::serve"), name.starts_with('…')), (44, true, true));
+        assert_eq!(
+            (name.chars().count(), name.ends_with("::serve"), name.starts_with('…')),
+            (44, true, true)
+        );
         assert_eq!(change_words(&cost(0.0, 2.0)), "+2.0 µs (+1.9 to +2.1)");
     }
 }

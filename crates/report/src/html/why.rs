@@ -118,7 +118,8 @@ mod tests {
 
     fn profile(name: &str) -> PairProfile {
         let stacks = vec![SampledStack { frames: vec![0, 1], time: Nanos(2_000_000) }];
-        let sample = StackSample { names: vec!["main".into(), name.into()], stacks, ..StackSample::default() };
+        let sample =
+            StackSample { names: vec!["main".into(), name.into()], stacks, ..StackSample::default() };
         let mut pair = PairProfile::default();
         pair.add(0, [(1_000, Nanos(1), &sample), (2_000, Nanos(1), &sample)]);
         pair
