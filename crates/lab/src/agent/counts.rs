@@ -1,6 +1,8 @@
 //! What the kernel counts of a lab's servers anyway: packets of their namespace, context switches, faults.
 
+use super::process::Process;
 use super::session::members;
+use crate::protocol::ProcessId;
 use linerate_model::Count;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -14,8 +16,12 @@ const OF_NETWORK: [(&str, &str, &str, Count); 4] = [
     ("netstat", "TcpExt", "DelayedACKs", Count::DelayedAcks),
 ];
 
-/// All counts since the processes began; those that cannot be read are left out.
-pub(super) fn read(leaders: &[Pid]) -> BTreeMap<Count, u64> {
+/// All counts of the servers since they began; those that cannot be read are left out.
+pub(super) fn of(processes: &BTreeMap<ProcessId, Process>) -> BTreeMap<Count, u64> {
+    read(&processes.values().map(|process| process.pid).collect::<Vec<_>>())
+}
+
+fn read(leaders: &[Pid]) -> BTreeMap<Count, u64> {
     let mut counts = BTreeMap::new();
     for leader in leaders {
         for (count, number) in members(*leader).iter().flatten().flat_map(|member| member.counts()) {
