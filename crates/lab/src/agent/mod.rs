@@ -380,7 +380,7 @@ impl Agent {
         process::kill_all();
         self.processes.clear();
         self.recording = None;
-        self.sampling = Sampling::default();
+        self.sampling.forget();
         self.turns = None;
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.network = None;

@@ -156,6 +156,16 @@ impl Sampling {
         Ok(())
     }
 
+    /// Forgets processes that have ended, and what was lacking.
+    pub(super) fn forget(&mut self) {
+        self.rings.clear();
+        self.events.clear();
+        self.samples.clear();
+        self.lacking.clear();
+        self.is_on = false;
+        self.symbols.forget_programs();
+    }
+
     pub(super) fn start(&mut self) {
         self.drain();
         self.samples.clear();

@@ -20,18 +20,23 @@ const BLOCK: u64 = 4096;
 
 /// Finds names, and remembers the files that it has read.
 pub(super) struct Symbols {
-    symbolizer: Symbolizer,
+    /// The kernel's list is the same for all processes, and long.
+    kernel: Symbolizer,
+    user: Symbolizer,
 }
 
 impl Default for Symbols {
     fn default() -> Self {
-        let symbolizer = Symbolizer::builder()
-            .enable_code_info(false)
-            .enable_inlined_fns(true)
-            .set_process_dispatcher(as_the_process_has_it)
-            .build();
-        Self { symbolizer }
+        Self { kernel: Symbolizer::builder().enable_code_info(false).build(), user: of_programs() }
     }
+}
+
+fn of_programs() -> Symbolizer {
+    Symbolizer::builder()
+        .enable_code_info(false)
+        .enable_inlined_fns(true)
+        .set_process_dispatcher(as_the_process_has_it)
+        .build()
 }
 
 /// A file of a process that is in a mount namespace of its own.
@@ -70,6 +75,11 @@ fn frames(chain: &[u64]) -> Vec<Frame> {
 }
 
 impl Symbols {
+    /// Forgets processes that have ended, and their files.
+    pub(super) fn forget_programs(&mut self) {
+        self.user = of_programs();
+    }
+
     /// Chains of processes as names, the outermost frame first.
     pub(super) fn resolve(&self, counts: BTreeMap<(u32, Vec<u64>), u64>) -> Vec<(Vec<String>, u64)> {
         let chains: Vec<(u32, Vec<Frame>, u64)> =
@@ -84,7 +94,7 @@ impl Symbols {
                 }
             }
         }
-        let kernel = self.names(&Source::Kernel(Kernel::default()), &in_kernel);
+        let kernel = names(&self.kernel, &Source::Kernel(Kernel::default()), &in_kernel);
         let user: BTreeMap<u32, BTreeMap<u64, Vec<String>>> = wanted
             .iter()
             .map(|(process, addresses)| (*process, self.of_process(*process, addresses)))
@@ -112,29 +122,33 @@ impl Symbols {
     fn of_process(&self, process: u32, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
         // Files are opened as the process has them, which needs no right of the host's.
         let source = Process { map_files: false, ..Process::new(Pid::from(process)) };
-        let mut names = self.names(&Source::Process(source), addresses);
+        let mut names = names(&self.user, &Source::Process(source), addresses);
         let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         for address in addresses.iter().filter(|address| !names.contains_key(*address)).collect::<Vec<_>>() {
             names.insert(*address, vec![place(&maps, *address)]);
         }
         names
     }
+}
 
-    /// Names of addresses, inlined functions after those that contain them; without those that have none.
-    fn names(&self, source: &Source<'_>, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
-        let list: Vec<u64> = addresses.iter().copied().collect();
-        let Ok(found) = self.symbolizer.symbolize(source, Input::AbsAddr(&list)) else {
-            return BTreeMap::new();
-        };
-        let names = |found: Symbolized<'_>| match found {
-            Symbolized::Sym(symbol) => {
-                let inlined = symbol.inlined.iter().map(|inlined| inlined.name.to_string());
-                Some([symbol.name.to_string()].into_iter().chain(inlined).collect())
-            }
-            Symbolized::Unknown(_) => None,
-        };
-        list.into_iter().zip(found).filter_map(|(address, found)| Some((address, names(found)?))).collect()
-    }
+/// Names of addresses, inlined functions after those that contain them; without those that have none.
+fn names(
+    symbolizer: &Symbolizer,
+    source: &Source<'_>,
+    addresses: &BTreeSet<u64>,
+) -> BTreeMap<u64, Vec<String>> {
+    let list: Vec<u64> = addresses.iter().copied().collect();
+    let Ok(found) = symbolizer.symbolize(source, Input::AbsAddr(&list)) else {
+        return BTreeMap::new();
+    };
+    let of_symbol = |found: Symbolized<'_>| match found {
+        Symbolized::Sym(symbol) => {
+            let inlined = symbol.inlined.iter().map(|inlined| inlined.name.to_string());
+            Some([symbol.name.to_string()].into_iter().chain(inlined).collect())
+        }
+        Symbolized::Unknown(_) => None,
+    };
+    list.into_iter().zip(found).filter_map(|(address, found)| Some((address, of_symbol(found)?))).collect()
 }
 
 /// The library of an address and its place in it, by `/proc/PID/maps`.

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 /// Fresh processes this often: what one pair of them has by chance is no cause.
 const LAUNCHES: u32 = 3;
-/// One side's window. Short ones alternate often, and the start of a client is a hundredth of it.
-const WINDOW: Nanos = Nanos(200_000_000);
+/// One side's window. Short ones alternate often, which is how the sides have the same noise.
+const WINDOW: Nanos = Nanos(100_000_000);
 /// Windows of a launch, also where its share of the time is used.
-const LEAST_ROUNDS: u32 = 2;
+const LEAST_ROUNDS: u32 = 4;
 /// Stacks that are kept of a pair.
 const MOST_STACKS: usize = 4_000;
 
@@ -40,13 +40,14 @@ pub fn run(
         ..PairProfile::default()
     };
     let mut random = Pcg64Mcg::seed_from_u64(seed ^ (cells[0] as u64) << 32);
+    let least = context.servers.map_or(Nanos::ZERO, |servers| servers.learned.least_window());
     let begin = a.now();
     let time = Nanos::from(time);
     for launch in 0..LAUNCHES {
         let start = a.now();
         let until = begin + Nanos(time.0 * u64::from(launch + 1) / u64::from(LAUNCHES));
         [&mut *a, &mut *b].into_iter().for_each(|lab| lab.sample(Sampling::On));
-        let launch = Launch { suite, cells, number: launch, until };
+        let launch = Launch { suite, cells, number: launch, until, least };
         let measured = launch.measure([&mut *a, &mut *b], context, &mut profile, &mut random);
         [&mut *a, &mut *b].into_iter().for_each(|lab| lab.sample(Sampling::Off));
         let stopped = on_both([&mut *a, &mut *b], false, |lab, _| lab.stop());
@@ -73,6 +74,8 @@ struct Launch<'a> {
     number: u32,
     /// No further window begins after this time.
     until: Nanos,
+    /// A window is at least as long, so that responses end in it.
+    least: Nanos,
 }
 
 impl Launch<'_> {
@@ -85,7 +88,7 @@ impl Launch<'_> {
     ) -> Result<(), Stopped> {
         let of = |side: usize| {
             // In one network the sides have a port each.
-            let window = TimedWindow { second: side == 1, ..alone(WINDOW) };
+            let window = TimedWindow { second: side == 1, ..alone(WINDOW.max(self.least)) };
             Launches::new(context, &self.suite.cells[self.cells[side]], Some(window))
                 .map_err(|reason| failed(Stage::Start, reason, String::new()))
         };

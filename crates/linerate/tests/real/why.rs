@@ -92,7 +92,7 @@ fn first(why: &Value) -> (String, f64) {
 fn a_planted_function_is_the_first_line_and_is_shown_again_from_the_stored_run() {
     let Some(_machine) = machine() else { return };
     let Some(folder) = workplace("why-function") else { return };
-    let out = compare(&folder, &["./server", "env PLANT=4000 ./server", "-n", "v1", "-n", "v2"]);
+    let out = compare(&folder, &["./server", "env PLANT=4000 ./server", "-n", "v1", "-n", "v2", "--why"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let why = why(&folder);
     let (name, difference) = first(&why);
@@ -131,5 +131,5 @@ fn equal_servers_name_nothing() {
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let why = why(&folder);
     assert_eq!(why["functions"].as_array().map(Vec::len), Some(0), "{why}");
-    assert!(out.stdout.contains("why  no function"), "{}", out.stdout);
+    assert!(out.stdout.contains("no function needs more or less CPU"), "{}", out.stdout);
 }
