@@ -19,10 +19,7 @@ use crate::stats::early;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::sequential::{last_look, next_look};
 use linerate_contract::Nanos;
-use linerate_model::{
-    ComparisonKind, Duet, Measurement, Outcome, PlannedPair, PlannedSuite, Policy, Run, Stage, Trial,
-    is_given_up, pair_id,
-};
+use linerate_model::{ComparisonKind, Measurement, Outcome, Policy, Run, Sides, Stage, Unit, is_given_up};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -59,25 +56,12 @@ pub fn has_control(round: u32) -> bool {
     round > ROUNDS_WITHOUT_CONTROL && round % CONTROL_ROUNDS == 1
 }
 
-/// A trial or unit that an open question needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A unit that an open question needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// Its number in the journal: of a trial the round, of a pair the unit.
-    pub unit: u32,
-    pub cell: String,
-    /// The other cell of a pair; `None`: a solo trial.
-    pub against: Option<String>,
-}
-
-impl Need {
-    fn for_unit(pair: &PlannedPair, unit: u32) -> Self {
-        Self { unit, cell: pair.cells[0].clone(), against: Some(pair.cells[1].clone()) }
-    }
-
-    /// The id under which it is journaled.
-    pub fn id(&self) -> String {
-        self.against.as_ref().map_or_else(|| self.cell.clone(), |other| pair_id([&self.cell, other]))
-    }
+    pub sides: Sides,
+    /// Its number in the journal: of a cell alone the round, of a pair the unit.
+    pub number: u32,
 }
 
 /// What is known about a comparison before its units are made.
@@ -99,8 +83,7 @@ pub struct Prospect {
 #[derive(Debug, Clone, Copy)]
 pub struct Made<'a> {
     pub run: &'a Run,
-    pub trials: &'a [Trial],
-    pub duets: &'a [Duet],
+    pub units: &'a [Unit],
 }
 
 impl<'a> Made<'a> {
@@ -115,18 +98,19 @@ impl<'a> Made<'a> {
     /// What the time of the budget finds, less that of the `solos` still to be made. `None` without a
     /// comparison, and before the first unit of the warm-up.
     pub fn prospect(self, suite: usize, solos: usize) -> Option<Prospect> {
-        let judged = judge(self.run, self.trials, self.duets).filter(|_| !self.duets.is_empty())?;
-        let made = self.units(&self.run.suites[suite]).map(|duet| duet.unit).max().unwrap_or(0);
+        let together: Vec<&Unit> = self.together().collect();
+        let judged = judge(self.run, self.units).filter(|_| !together.is_empty())?;
+        let made = self.last(suite);
         let pairs = judged.pairs.len();
         // Units of the warm-up and the first ones have shorter windows than those that follow.
         let [least, of_later] = [made + 1, u32::MAX].map(|unit| self.least_window(suite, unit));
-        let of_unit = |duet: &Duet| duet.preparation() + duet.time_of(Stage::Measure) + of_later.since(least);
-        let first = |duet: &Duet| duet.preparation() + duet.time_of(Stage::Measure).max(of_later);
+        let of_unit = |unit: &Unit| unit.preparation() + unit.time_of(Stage::Measure) + of_later.since(least);
+        let first = |unit: &Unit| unit.preparation() + unit.time_of(Stage::Measure).max(of_later);
         let unit = match made {
-            0 => mean(self.duets.iter().map(first)),
-            _ => mean(self.units(&self.run.suites[suite]).map(of_unit)),
+            0 => mean(together.into_iter().map(first)),
+            _ => mean(self.pair_units(suite).map(of_unit)),
         };
-        let solos = solos as f64 * mean(self.trials.iter().map(Trial::time));
+        let solos = solos as f64 * mean(self.alone().map(Unit::time));
         let time = (self.seconds_left(suite) - solos).max(0.0);
         let in_round = unit * pairs as f64;
         let first = (time / in_round).min(f64::from(ROUNDS_WITHOUT_CONTROL.saturating_sub(made)));
@@ -156,13 +140,12 @@ impl<'a> Made<'a> {
         };
         let pairs = self.run.suites.iter().flat_map(|suite| &suite.pairs);
         let pairs = pairs.filter(|pair| pair.cells[0] != pair.cells[1]).count();
-        let name = &self.run.suites[suite].name;
-        let warm = self.duets.iter().filter(|duet| duet.warmup && duet.suite == *name);
+        let warm = self.together().filter(|unit| unit.warmup && unit.suite == suite);
         let share = budget.as_secs_f64() / pairs as f64 / enough;
-        let usual = worthwhile(mean(warm.map(Duet::preparation)), share);
+        let usual = worthwhile(mean(warm.map(Unit::preparation)), share);
         let usual = if unit <= EARLY_UNITS { usual.min(EARLY_WINDOWS) } else { usual };
-        let alone = self.trials.iter().filter(|trial| trial.suite == *name);
-        let slowest = alone.filter_map(|trial| trial.measurement.as_ref()).map(time_for_some).max();
+        let alone = self.alone().filter(|unit| unit.suite == suite);
+        let slowest = alone.filter_map(Unit::measurement).map(time_for_some).max();
         // Not longer than would leave time for an early verdict.
         let longest = Duration::from_secs_f64(budget.as_secs_f64() / pairs as f64 / LEAST_UNITS).into();
         usual.max(slowest.unwrap_or(Nanos::ZERO).min(longest))
@@ -177,80 +160,72 @@ impl<'a> Made<'a> {
                 let share = (suite + 1) as f64 / suites.len() as f64;
                 budget.as_secs_f64() * share - self.spent(|_| true)
             }
-            (None, Some(precision)) => {
-                precision.time.as_secs_f64() - self.spent(|of| *of == suites[suite].name)
-            }
+            (None, Some(precision)) => precision.time.as_secs_f64() - self.spent(|of| of == suite),
             (None, None) => 0.0,
         }
     }
 
     /// Whether these trials and units of the first rounds fit into the budget, by their mean times so far.
-    pub fn has_time_for<'s>(self, suite: usize, ids: impl Iterator<Item = &'s String>) -> bool {
+    pub fn has_time_for(self, suite: usize, units: impl Iterator<Item = Sides>) -> bool {
         let times = self.mean_times(suite);
-        let seconds: f64 = ids.filter_map(|id| times.get(id)).sum();
+        let seconds: f64 = units.filter_map(|sides| times.get(&sides)).sum();
         self.run.budget.is_none() || seconds <= self.seconds_left(suite)
     }
 
-    /// True for a cell, or for a pair or probe by its id, that is not tried again. A pair is also left out
-    /// while one of its cells has only failed: its unit would take the same deadline.
-    pub fn is_given_up(self, suite: usize, id: &str, cell: &str, against: Option<&str>) -> bool {
-        let suite = &self.run.suites[suite].name;
-        let outcomes = |cell: &str| {
-            let of_cell = self.trials.iter().filter(|trial| trial.suite == *suite && trial.cell == cell);
-            of_cell.map(|trial| &trial.outcome).collect::<Vec<_>>()
+    /// True for a cell, pair or probe that is not tried again. A pair is also left out while one of its cells
+    /// has only failed: its unit would take the same deadline.
+    pub fn is_given_up(self, suite: usize, sides: Sides) -> bool {
+        let outcomes = |sides: Sides| {
+            let of_sides = move |unit: &&Unit| unit.suite == suite && unit.sides == sides;
+            self.units.iter().filter(of_sides).map(|unit| &unit.outcome)
         };
-        let has_only_failed = |cell: &str| {
-            let of_cell = outcomes(cell);
-            !of_cell.is_empty() && of_cell.iter().all(|outcome| **outcome != Outcome::Ok)
+        let has_only_failed = |cell: usize| {
+            let mut of_cell = outcomes(Sides::One(cell)).peekable();
+            of_cell.peek().is_some() && of_cell.all(|outcome| *outcome != Outcome::Ok)
         };
-        let Some(against) = against else { return is_given_up(outcomes(cell).into_iter()) };
-        let units = self.duets.iter().filter(|duet| duet.suite == *suite && duet.id() == id);
-        has_only_failed(cell) || has_only_failed(against) || is_given_up(units.map(|duet| &duet.outcome))
+        let beside = sides.beside().into_iter().flat_map(|other| [sides.cell(), other]);
+        is_given_up(outcomes(sides)) || beside.into_iter().any(has_only_failed)
     }
 
     /// The units of open pairs up to the next look, and those of the control between them.
     fn of_builds(self, index: usize) -> Vec<Need> {
-        let suite = &self.run.suites[index];
-        let last = self.units(suite).map(|duet| duet.unit).max().unwrap_or(0);
+        let last = self.last(index);
         // A round that was interrupted is finished first, by those that were open before it.
         if let Some(before) = last_look(last.saturating_sub(1)) {
-            let newest = |pair: &&PlannedPair| {
-                let of_pair = self.units(suite).filter(|duet| duet.cells == pair.cells);
-                of_pair.map(|duet| duet.unit).max().unwrap_or(0)
+            let newest = |pair: &[usize; 2]| {
+                let of_pair = self.pair_units(index).filter(|unit| unit.sides == Sides::Two(*pair));
+                of_pair.map(|unit| unit.number).max().unwrap_or(0)
             };
-            let lacks_last = |pair: &&PlannedPair| (before..last).contains(&newest(pair));
+            let lacks_last = |pair: &[usize; 2]| (before..last).contains(&newest(pair));
             if self.pairs(index).any(|pair| lacks_last(&pair)) {
                 let (open, _) = self.open_builds(index, before);
                 let unfinished: Vec<_> = open.into_iter().filter(lacks_last).collect();
                 if !unfinished.is_empty() {
-                    return unfinished.into_iter().map(|pair| Need::for_unit(pair, last)).collect();
+                    let need = |pair| Need { sides: Sides::Two(pair), number: last };
+                    return unfinished.into_iter().map(need).collect();
                 }
             }
         }
         let Some(look) = last_look(last) else { return Vec::new() };
         let (open, rounds) = self.open_builds(index, look);
         let end = next_look(last).min(last.saturating_add(rounds));
-        let control = self.pairs(index).find(|pair| pair.cells[0] == pair.cells[1]);
-        let in_round = |unit: u32| {
-            let control = control.filter(|_| has_control(unit));
-            open.iter()
-                .copied()
-                .chain(control)
-                .map(move |pair| Need::for_unit(pair, unit))
-                .collect::<Vec<_>>()
+        let control = self.pairs(index).find(|[cell, other]| cell == other);
+        let in_round = |number: u32| {
+            let control = control.filter(|_| has_control(number));
+            let pairs = open.iter().copied().chain(control);
+            pairs.map(move |pair| Need { sides: Sides::Two(pair), number }).collect::<Vec<_>>()
         };
         if open.is_empty() { Vec::new() } else { (last + 1..=end).flat_map(in_round).collect() }
     }
 
     /// The pairs without a verdict at a look, and the rounds of these for which there is time. Where there is
     /// none, those that wait for their second series.
-    fn open_builds(self, index: usize, look: u32) -> (Vec<&'a PlannedPair>, u32) {
-        let Some(judged) = judge_until(self.run, self.trials, self.duets, look) else {
+    fn open_builds(self, index: usize, look: u32) -> (Vec<[usize; 2]>, u32) {
+        let Some(judged) = judge_until(self.run, self.units, look) else {
             return (Vec::new(), 0);
         };
-        let suite = &self.run.suites[index];
         let chosen = |is_chosen: fn(&JudgedPair) -> bool| self.chosen(index, &judged, is_chosen);
-        let unit = mean(self.duets.iter().filter(|duet| duet.suite == suite.name).map(Duet::time));
+        let unit = mean(self.together().filter(|unit| unit.suite == index).map(Unit::time));
         let rounds = |pairs: usize, left: f64| (left / (unit * pairs as f64)).max(0.0) as u32;
         let (open, left) = (chosen(|pair| !pair.is_decided()), self.seconds_left(index));
         match rounds(open.len(), left) {
@@ -268,48 +243,52 @@ impl<'a> Made<'a> {
         }
     }
 
-    fn chosen(self, index: usize, judged: &Judgement, is: fn(&JudgedPair) -> bool) -> Vec<&'a PlannedPair> {
-        let suite = &self.run.suites[index].name;
-        let is_chosen = |pair: &&PlannedPair| {
-            let found =
-                judged.pairs.iter().find(|judged| judged.suite == *suite && judged.cells == pair.cells);
-            found.is_some_and(is)
-        };
+    fn chosen(self, index: usize, judged: &Judgement, is: fn(&JudgedPair) -> bool) -> Vec<[usize; 2]> {
+        let is_chosen =
+            |pair: &[usize; 2]| judged.pairs_of(index).find(|judged| judged.places == *pair).is_some_and(is);
         self.pairs(index).filter(is_chosen).collect()
     }
 
-    /// Pairs that are measured in duet and not given up.
-    fn pairs(self, index: usize) -> impl Iterator<Item = &'a PlannedPair> {
-        let is_tried = move |pair: &&PlannedPair| {
-            let [cell, other] = &pair.cells;
-            pair.no_duet.is_none() && !self.is_given_up(index, &pair.id(), cell, Some(other))
-        };
-        self.run.suites[index].pairs.iter().filter(is_tried)
+    /// Pairs that are measured in duet and not given up, by their cells.
+    fn pairs(self, index: usize) -> impl Iterator<Item = [usize; 2]> {
+        let suite = &self.run.suites[index];
+        let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
+        let pairs = pairs.filter_map(|pair| suite.places(pair));
+        pairs.filter(move |pair| !self.is_given_up(index, Sides::Two(*pair)))
     }
 
-    fn units(self, suite: &PlannedSuite) -> impl Iterator<Item = &'a Duet> {
-        let is_unit = move |duet: &&Duet| duet.suite == suite.name && !duet.warmup && duet.probe.is_none();
-        self.duets.iter().filter(is_unit)
+    /// The measured units of a suite's pairs.
+    fn pair_units(self, suite: usize) -> impl Iterator<Item = &'a Unit> {
+        let is_pair = |unit: &Unit| matches!(unit.sides, Sides::Two(_)) && !unit.warmup;
+        self.units.iter().filter(move |unit| unit.suite == suite && is_pair(unit))
     }
 
-    fn spent(self, is_meant: impl Fn(&String) -> bool) -> f64 {
-        let trials = self.trials.iter().filter(|trial| is_meant(&trial.suite)).map(Trial::time);
-        let duets = self.duets.iter().filter(|duet| is_meant(&duet.suite)).map(Duet::time);
-        trials.chain(duets).map(Nanos::as_secs_f64).sum()
+    /// The highest number of a suite's units of pairs.
+    fn last(self, suite: usize) -> u32 {
+        self.pair_units(suite).map(|unit| unit.number).max().unwrap_or(0)
     }
 
-    /// Seconds of a trial or unit, by its id.
-    fn mean_times(self, suite: usize) -> BTreeMap<String, f64> {
-        let suite = &self.run.suites[suite].name;
-        let trials = self.trials.iter().filter(|trial| trial.suite == *suite && !trial.warmup);
-        let duets = self.duets.iter().filter(|duet| duet.suite == *suite && !duet.warmup);
-        let trials = trials.map(|trial| (trial.cell.clone(), trial.time()));
-        let mut times = BTreeMap::<String, (f64, f64)>::new();
-        for (id, time) in trials.chain(duets.map(|duet| (duet.id(), duet.time()))) {
-            let (sum, count) = times.entry(id).or_default();
-            (*sum, *count) = (*sum + time.as_secs_f64(), *count + 1.0);
+    fn alone(self) -> impl Iterator<Item = &'a Unit> {
+        self.units.iter().filter(|unit| unit.sides.is_one())
+    }
+
+    fn together(self) -> impl Iterator<Item = &'a Unit> {
+        self.units.iter().filter(|unit| !unit.sides.is_one())
+    }
+
+    fn spent(self, is_meant: impl Fn(usize) -> bool) -> f64 {
+        let units = self.units.iter().filter(|unit| is_meant(unit.suite));
+        units.map(|unit| unit.time().as_secs_f64()).sum()
+    }
+
+    /// Seconds of a unit of these cells.
+    fn mean_times(self, suite: usize) -> BTreeMap<Sides, f64> {
+        let mut times = BTreeMap::<Sides, (f64, f64)>::new();
+        for unit in self.units.iter().filter(|unit| unit.suite == suite && !unit.warmup) {
+            let (sum, count) = times.entry(unit.sides).or_default();
+            (*sum, *count) = (*sum + unit.time().as_secs_f64(), *count + 1.0);
         }
-        times.into_iter().map(|(id, (sum, count))| (id, sum / count)).collect()
+        times.into_iter().map(|(sides, (sum, count))| (sides, sum / count)).collect()
     }
 }
 

@@ -9,7 +9,8 @@ pub(crate) use read::existing;
 pub use read::{profile, read};
 
 use crate::error::Error;
-use crate::measurement::{Entry, Profile, Run};
+use crate::measurement::journal::line;
+use crate::measurement::{Profile, Run, Unit};
 use crate::printable::printable;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -81,14 +82,12 @@ impl Journal {
         self.folder().map_or(Ok(()), |folder| replace(&folder.join(RUN_FILE), &to_json(run)))
     }
 
-    /// Appends a trial or a duet.
+    /// Appends a unit.
     ///
     /// # Errors
     /// The disk is full, for example; earlier lines stay readable.
-    pub fn append(&mut self, entry: &Entry) -> Result<(), Error> {
-        let mut line =
-            serde_json::to_vec(entry).map_err(|e| Error::Input(format!("an entry that is no JSON: {e}")))?;
-        line.push(b'\n');
+    pub fn append(&mut self, unit: &Unit) -> Result<(), Error> {
+        let line = line(&self.run, unit).map_err(|e| Error::Input(format!("a unit that is no JSON: {e}")))?;
         if self.open.is_none() {
             self.open = Some(self.begin()?);
         }

@@ -10,11 +10,10 @@ pub(crate) use builds::origin;
 pub use further::further;
 
 use crate::error::Error;
-use crate::measurement::{PlannedComparison, PlannedPair, PlannedSuite, Run, probe_id};
+use crate::measurement::{PlannedComparison, PlannedPair, PlannedSuite, Run, Sides};
 use crate::stopping::has_control;
 use crate::suite::{Form, Suite};
 use crate::system::Registry;
-use linerate_contract::Role;
 use linerate_contract::nearest::nearest;
 use only::{Only, Pattern};
 use rand::SeedableRng;
@@ -51,38 +50,39 @@ fn solo_rounds(run: &Run) -> u32 {
 fn is_due_in(round: u32, step: &Step, run: &Run, suite: &PlannedSuite) -> bool {
     // A pair that is compared by solo trials needs those of both cells.
     let is_in_duets_alone = || {
-        let id = &suite.cells[step.cell].id;
-        let is_present = |pair: &&PlannedPair| pair.cells.iter().all(|cell| index_of(suite, cell).is_some());
+        let id = &suite.cells[step.sides.cell()].id;
+        let is_present = |pair: &&PlannedPair| present(suite, pair).is_some();
         let mut pairs =
             suite.pairs.iter().filter(|pair| pair.cells.contains(id)).filter(is_present).peekable();
         pairs.peek().is_some() && pairs.all(|pair| pair.no_duet.is_none())
     };
-    match (run.policy().is_sequential(), step.against) {
-        (true, None) => round <= solo_rounds(run),
-        (true, Some(other)) if other == step.cell => has_control(round),
-        (false, None) => suite.solos.is_none_or(|solos| round <= solos || !is_in_duets_alone()),
-        (_, Some(_)) => true,
+    match (run.policy().is_sequential(), step.sides) {
+        (true, Sides::One(_)) => round <= solo_rounds(run),
+        (true, Sides::Two([cell, other])) if other == cell => has_control(round),
+        (true, Sides::Probed(..)) => has_control(round),
+        (false, Sides::One(_)) => suite.solos.is_none_or(|solos| round <= solos || !is_in_duets_alone()),
+        (_, Sides::Two(_) | Sides::Probed(..)) => true,
     }
 }
 
-/// One trial to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One unit to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// Index into [`Run::suites`].
     pub suite: usize,
-    /// Index into [`PlannedSuite::cells`].
-    pub cell: usize,
-    /// The cell that is measured at the same time; `None`: a solo trial.
-    pub against: Option<usize>,
-    /// The role from which CPU time is taken on one side of a cell in duet with itself.
-    pub probe: Option<Role>,
-    /// The id under which it is journaled (a duet: both ids).
-    pub id: String,
+    pub sides: Sides,
     /// 1-based, warm-up rounds counted on their own.
     pub round: u32,
-    /// The number under which it is journaled: of a trial the round, of a duet the unit of its pair.
-    pub unit: u32,
+    /// The number under which it is journaled: of a cell alone the round, of a pair the unit.
+    pub number: u32,
     pub warmup: bool,
+}
+
+impl Step {
+    /// The first one of these cells.
+    pub fn new(suite: usize, sides: Sides) -> Self {
+        Self { suite, sides, round: 1, number: 1, warmup: false }
+    }
 }
 
 /// What a user chooses that affects the plan.
@@ -234,17 +234,17 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
         let units = units_in(run, suite);
         let before = (round - 1) * units;
         let is_due = |step: &Step| match warmup {
-            true => step.against.is_none(),
-            false => step.unit <= units && is_due_in(round, step, run, suite),
+            true => step.sides.is_one(),
+            false => step.number <= units && is_due_in(round, step, run, suite),
         };
         let mut due: Vec<Step> = all.into_iter().filter(is_due).collect();
-        if steps.iter().all(|step| step.warmup && step.against.is_some()) {
+        if steps.iter().all(|step| step.warmup && !step.sides.is_one()) {
             // Each cell has been alone before its pairs are measured: that decides how these share the CPUs.
-            due.sort_by_key(|step| step.against.is_some());
+            due.sort_by_key(|step| !step.sides.is_one());
         }
         steps.extend(due.into_iter().map(|step| {
-            let unit = if step.against.is_some() { before + step.unit } else { round };
-            Step { round, unit, warmup, ..step }
+            let number = if step.sides.is_one() { round } else { before + step.number };
+            Step { round, number, warmup, ..step }
         }));
     }
     steps
@@ -253,41 +253,33 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
 /// A unit of each pair of a comparison: it decides how the pair shares the CPUs. A control has the sharing of
 /// its baseline's pairs.
 fn warm_units(suite: &PlannedSuite, index: usize) -> Vec<Step> {
-    let first = duets(suite, index).filter(|step| step.unit == 1 && step.against != Some(step.cell));
+    let first = duets(suite, index)
+        .filter(|step| step.number == 1 && matches!(step.sides, Sides::Two([a, b]) if a != b));
     first.map(|step| Step { warmup: true, ..step }).collect()
 }
 
 /// The first solo trial of each cell that can be tried.
 fn alone(suite: &PlannedSuite, index: usize) -> impl Iterator<Item = Step> {
-    let present = suite.cells.iter().enumerate().filter(|(_, cell)| cell.absent.is_none());
-    present.map(move |(cell, planned)| Step {
-        suite: index,
-        cell,
-        against: None,
-        probe: None,
-        id: planned.id.clone(),
-        round: 1,
-        unit: 1,
-        warmup: false,
-    })
+    let present = (0..suite.cells.len()).filter(|cell| suite.cells[*cell].absent.is_none());
+    present.map(move |cell| Step::new(index, Sides::One(cell)))
 }
 
 /// The units of the first round: of each pair that can be measured in duet, and of each probe.
 fn duets(suite: &PlannedSuite, index: usize) -> impl Iterator<Item = Step> {
     let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
-    let pairs = pairs.map(|pair| (&pair.cells[0], &pair.cells[1], None, pair.id()));
+    let pairs = pairs.filter_map(|pair| present(suite, pair)).map(Sides::Two);
     let probes = suite.probes.iter().filter(|probe| probe.no_probe.is_none());
-    let probes =
-        probes.map(|probe| (&probe.cell, &probe.cell, Some(probe.role), probe_id(&probe.cell, probe.role)));
-    let of_both = pairs.chain(probes).filter_map(move |(cell, other, probe, id)| {
-        let (cell, against) = (index_of(suite, cell)?, Some(index_of(suite, other)?));
-        Some(Step { suite: index, cell, against, probe, id, round: 1, unit: 1, warmup: false })
-    });
-    of_both.flat_map(|step| (1..=UNITS_PER_ROUND).map(move |unit| Step { unit, ..step.clone() }))
+    let probes = probes.filter_map(|probe| Some(Sides::Probed(index_of(suite, &probe.cell)?, probe.role)));
+    let steps = pairs.chain(probes).map(move |sides| Step::new(index, sides));
+    steps.flat_map(|step| (1..=UNITS_PER_ROUND).map(move |number| Step { number, ..step }))
+}
+
+/// The places of a pair's cells, if both can be tried.
+fn present(suite: &PlannedSuite, pair: &PlannedPair) -> Option<[usize; 2]> {
+    Some([index_of(suite, &pair.cells[0])?, index_of(suite, &pair.cells[1])?])
 }
 
 /// The place of a cell that can be tried.
 fn index_of(suite: &PlannedSuite, id: &str) -> Option<usize> {
-    let index = suite.cells.iter().position(|cell| cell.id == id)?;
-    suite.cells[index].absent.is_none().then_some(index)
+    suite.place(id).filter(|place| suite.cells[*place].absent.is_none())
 }

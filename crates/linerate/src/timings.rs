@@ -4,7 +4,7 @@
 //! result.
 
 use crate::lab::program;
-use crate::measurement::{Duet, Outcome, PlannedSuite, Stage, Trial};
+use crate::measurement::{Outcome, PlannedSuite, Sides, Stage, Unit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,12 +46,12 @@ impl Timings {
         }
     }
 
-    /// Updates the costs by a trial. Failed trials count too: the next one takes as long to fail.
-    pub fn update(&mut self, trial: &Trial) {
-        let total = trial.time();
-        let (elapsed, operations) = match (&trial.outcome, &trial.measurement) {
+    /// Updates the costs by a unit. Failed ones count too: the next one takes as long to fail.
+    pub fn update(&mut self, suite: &PlannedSuite, unit: &Unit) {
+        let total = unit.time();
+        let (elapsed, operations) = match (&unit.outcome, unit.measurement()) {
             (Outcome::Ok, Some(m)) => (m.elapsed, m.operations + m.errors.total()),
-            _ => (trial.stages.get(&Stage::Measure).copied().unwrap_or_default(), 0),
+            _ => (unit.time_of(Stage::Measure), 0),
         };
         let new = if operations == 0 {
             Cost { fixed: total.as_secs_f64(), per_operation: 0.0 }
@@ -61,13 +61,7 @@ impl Timings {
                 per_operation: elapsed.as_secs_f64() / operations as f64,
             }
         };
-        self.take(key(&trial.suite, &trial.cell), new);
-    }
-
-    /// Updates the time of a pair by a unit.
-    pub fn update_pair(&mut self, unit: &Duet) {
-        let new = Cost { fixed: unit.time().as_secs_f64(), per_operation: 0.0 };
-        self.take(key(&unit.suite, &unit.id()), new);
+        self.take(key(suite, unit.sides), new);
     }
 
     fn take(&mut self, key: String, new: Cost) {
@@ -80,16 +74,15 @@ impl Timings {
             .or_insert(new);
     }
 
-    /// Seconds that a unit of the pair with this id takes; where none was ever made, what most take.
-    pub fn seconds_of_pair(&self, suite: &str, id: &str) -> f64 {
-        self.0.get(&key(suite, id)).map_or(UNIT, |cost| cost.fixed)
+    /// Seconds that a unit of a pair or probe takes; where none was ever made, what most take.
+    pub fn seconds_of_pair(&self, suite: &PlannedSuite, sides: Sides) -> f64 {
+        self.0.get(&key(suite, sides)).map_or(UNIT, |cost| cost.fixed)
     }
 
     /// Seconds that a trial of this cell takes, if one was ever made.
     pub fn seconds(&self, suite: &PlannedSuite, cell: usize) -> Option<f64> {
-        let cell = &suite.cells[cell];
-        let cost = self.0.get(&key(&suite.name, &cell.id))?;
-        let parameters = &cell.parameters;
+        let cost = self.0.get(&key(suite, Sides::One(cell)))?;
+        let parameters = &suite.cells[cell].parameters;
         if let Some(window) = parameters.seconds {
             return Some(cost.fixed + window as f64);
         }
@@ -106,8 +99,8 @@ pub fn guess(suite: &PlannedSuite, cell: usize) -> f64 {
     BESIDE + suite.cells[cell].parameters.seconds.map_or(WINDOW, |window| window as f64)
 }
 
-fn key(suite: &str, cell: &str) -> String {
-    format!("{suite}:{}", cell)
+fn key(suite: &PlannedSuite, sides: Sides) -> String {
+    format!("{}:{}", suite.name, sides.id(suite))
 }
 
 fn path() -> Option<PathBuf> {
@@ -117,6 +110,8 @@ fn path() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::{Measurement, Sharing, Together};
+    use linerate_contract::Nanos;
     use serde_json::json;
 
     /// Cells of the same systems, one that lasts for its operations and one that lasts for a time.
@@ -133,12 +128,11 @@ mod tests {
         .unwrap()
     }
 
-    fn trial(cell: &str) -> Trial {
-        serde_json::from_value(json!({"suite": "s", "cell": cell, "round": 1, "at": 0, "outcome": "ok",
-            "measurement": {"operations": 1_000, "elapsed": 1_000_000_000, "bytes": 0, "verified": 0,
-                            "cpu": {}, "cpus": []},
-            "stages": {"raise": 250_000_000, "measure": 1_250_000_000}}))
-        .unwrap()
+    fn trial(cell: usize) -> Unit {
+        let measurement =
+            Measurement { operations: 1_000, elapsed: Nanos(1_000_000_000), ..Measurement::default() };
+        let stages = [(Stage::Raise, Nanos(250_000_000)), (Stage::Measure, Nanos(1_250_000_000))].into();
+        Unit { stages, ..Unit::new(Sides::One(cell), measurement.into()) }
     }
 
     #[test]
@@ -146,8 +140,7 @@ mod tests {
         let mut timings = Timings::default();
         assert_eq!(timings.seconds(&suite(1, 1), 0), None);
         assert_eq!([0, 1].map(|cell| guess(&suite(1, 3), cell)), [BESIDE + WINDOW, BESIDE + 3.0]);
-        timings.update(&trial("counted"));
-        timings.update(&trial("timed"));
+        [0, 1].into_iter().for_each(|cell| timings.update(&suite(1, 1), &trial(cell)));
         let mut late = suite(4_000, 3);
         late.cells[0].parameters.deadline = Some(2);
         assert_eq!(timings.seconds(&late, 0), Some(2.5));
@@ -161,11 +154,12 @@ mod tests {
 
     #[test]
     fn a_unit_is_expected_to_take_as_long_as_those_before_it_of_its_pair() {
-        let unit = json!({"suite": "s", "cells": ["a", "b"], "unit": 1, "at": 0, "sharing": "turns",
-            "outcome": "ok", "stages": {"start": 250_000_000, "measure": 2_000_000_000}});
-        let mut timings = Timings::default();
-        timings.update_pair(&serde_json::from_value(unit).unwrap());
-        assert_eq!(timings.seconds_of_pair("s", "a | b"), 2.25);
-        assert_eq!(timings.seconds_of_pair("s", "a | c"), UNIT);
+        let stages = [(Stage::Start, Nanos(250_000_000)), (Stage::Measure, Nanos(2_000_000_000))].into();
+        let together = Together::new(Sharing::Turns);
+        let unit = Unit { stages, ..Unit::new(Sides::Two([0, 1]), together.into()) };
+        let (suite, mut timings) = (suite(1, 1), Timings::default());
+        timings.update(&suite, &unit);
+        assert_eq!(timings.seconds_of_pair(&suite, Sides::Two([0, 1])), 2.25);
+        assert_eq!(timings.seconds_of_pair(&suite, Sides::Two([1, 0])), UNIT);
     }
 }

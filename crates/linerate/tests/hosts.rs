@@ -107,8 +107,8 @@ fn a_network_that_is_cut_ends_both_sides_and_resume_completes() {
     let Some(output) = among("2", &out, &script) else { return };
     assert_eq!(output.stdout, "status 3\nresumed 0\n", "{}", output.stderr);
     assert!(output.stderr.contains("go on with `linerate run --resume"), "{}", output.stderr);
-    let is_last = |trial: &&linerate::measurement::Trial| trial.round == 4 && trial.cell == "tcp/1/native";
-    assert_eq!(out.journal().iter().filter(is_last).count(), 1);
+    let is_last = |trial: &&common::Named| trial.number == 4 && trial.id == "tcp/1/native";
+    assert_eq!(out.trials().iter().filter(is_last).count(), 1);
 }
 
 #[test]

@@ -72,9 +72,9 @@ fn growth_of_the_servers_resource_usage_is_shown_and_a_leak_is_flagged() {
     let (folder, out) = run("leaks", &["leaks"]);
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("leaks.txt", &out.stdout);
-    let usage = |trial: &linerate::measurement::Trial| trial.measurement.as_ref().unwrap().usage.unwrap();
-    let journal = folder.journal();
-    let leaking = journal.iter().find(|trial| trial.cell == "crr/8/tac").unwrap();
+    let usage = |trial: &common::Named| trial.measurement().unwrap().usage.unwrap();
+    let journal = folder.trials();
+    let leaking = journal.iter().find(|trial| trial.id == "crr/8/tac").unwrap();
     assert_eq!((usage(leaking).before.descriptors, usage(leaking).after.descriptors), (9, 2010));
     assert!(folder.read("report.json").contains("\"leak (2001 more descriptors after 2000 connections)\""));
 }
@@ -109,7 +109,7 @@ fn the_plan_shows_the_order_that_the_run_takes() {
     assert_eq!(plan.status, 0, "{}", plan.stderr);
     assert_golden("plan.txt", &plan.stdout);
     let (folder, _) = run("good", &["mini"]);
-    let ran: Vec<String> = folder.journal().iter().map(|trial| trial.cell.clone()).collect();
+    let ran: Vec<String> = folder.trials().iter().map(|trial| trial.id.clone()).collect();
     let is_trial = |line: &&str| line.starts_with("    ") && !line.contains(" | ");
     let planned = plan.stdout.lines().filter(is_trial);
     let planned: Vec<&str> = planned.filter_map(|line| line.split_whitespace().next()).collect();
@@ -129,7 +129,7 @@ fn a_failure_is_a_row_with_stage_reason_and_log_and_the_run_goes_on() {
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_golden("fails.txt", &out.stdout);
     // Three failures are enough for a cell that never succeeds: it is not tried a fourth time.
-    let tries = |cell: &str| folder.journal().iter().filter(|t| t.cell == cell).count();
+    let tries = |cell: &str| folder.trials().iter().filter(|t| t.id == cell).count();
     assert_eq!((tries("slow/none"), tries("fast/pipe")), (3, 7));
 }
 
@@ -139,11 +139,10 @@ fn ctrl_c_reports_what_there_is_and_resume_makes_the_rest() {
     assert_eq!(out.status, 130, "{}", out.stderr);
     assert!(out.stdout.contains(" none  0.1000"), "{}", out.stdout);
     assert!(out.stderr.contains("--resume"), "{}", out.stderr);
-    assert_eq!(cut.journal().len(), 7);
+    assert_eq!(cut.trials().len(), 7);
     let out = linerate("good", &["run", "--resume", cut.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    let ids =
-        |folder: &Folder| folder.journal().iter().map(|t| (t.cell.clone(), t.round)).collect::<Vec<_>>();
+    let ids = |folder: &Folder| folder.trials().iter().map(|t| (t.id.clone(), t.number)).collect::<Vec<_>>();
     assert_eq!(ids(&cut), ids(&whole));
 }
 
@@ -152,7 +151,7 @@ fn a_lost_lab_ends_the_run_with_status_3_and_loses_nothing() {
     let (folder, out) = run("lost", &["mini"]);
     assert_eq!(out.status, 3, "{}", out.stderr);
     assert!(out.stderr.contains("the lab has ended"), "{}", out.stderr);
-    assert_eq!(folder.journal().len(), 7);
+    assert_eq!(folder.trials().len(), 7);
     assert!(folder.read("report.json").contains("fast/none"));
     assert_eq!(linerate("good", &["run", "--resume", folder.str()]).status, 0);
 }
@@ -228,7 +227,7 @@ fn a_damaged_journal_names_the_line_and_resume_mends_it() {
     }
     let out = linerate("good", &["run", "--resume", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    assert_eq!(folder.journal().len(), 28);
+    assert_eq!(folder.trials().len(), 28);
 
     fs::write(folder.path().join("run.json"), "{\n  \"schema\": 1").unwrap();
     let out = linerate("good", &["report", folder.str()]);

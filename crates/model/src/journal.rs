@@ -1,13 +1,14 @@
-//! The lines of a journal: a trial or a duet each, as JSON.
+//! The lines of a journal: a unit each, as JSON, with names in place of indices.
 //!
 //! A journal may have a hundred thousand lines, so it is read on all CPUs.
 
-use crate::{Duet, Run, Trial};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use crate::{
+    Found, Measurement, Outcome, PlannedSuite, Probe, Run, Sharing, SideWindow, Sides, Stage, Together, Unit,
+    pair_id, probe_id,
+};
+use linerate_contract::Nanos;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, BufRead, ErrorKind, Read};
 use std::sync::Mutex;
 use std::thread;
@@ -23,45 +24,46 @@ const LONGEST_LINE: u64 = 32 << 20;
 #[derive(Debug)]
 pub struct Stored {
     pub run: Run,
-    pub trials: Vec<Trial>,
-    pub duets: Vec<Duet>,
-    /// Lines that cannot be read, each with file and line; their trials can be made again.
+    pub journal: Journal,
+}
+
+/// What a journal has: its units in its order, and a warning for each line that cannot be read.
+#[derive(Debug, Clone, Default)]
+pub struct Journal {
+    pub units: Vec<Unit>,
+    /// Lines of cells, pairs or suites that are not in the plan.
+    pub unknown: usize,
+    /// Lines that cannot be read, each with file and line; their units can be made again.
     pub warnings: Vec<String>,
 }
 
-/// One line of the journal; its first key is `kind`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-#[allow(clippy::large_enum_variant, reason = "nearly all entries are trials")]
-pub enum Entry {
-    Trial(Trial),
-    Duet(Duet),
+/// A unit as a line of the journal, with its end.
+///
+/// # Errors
+/// A number that JSON has not.
+pub fn line(run: &Run, unit: &Unit) -> serde_json::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(&Line::new(run, unit))?;
+    line.push(b'\n');
+    Ok(line)
 }
 
-/// The entries of a journal in its order, and a warning for each other line.
-#[derive(Debug, Default)]
-pub struct Lines {
-    pub trials: Vec<Trial>,
-    pub duets: Vec<Duet>,
-    pub warnings: Vec<String>,
+/// The journal of a run in memory; `place` is its name in warnings.
+pub fn parse_journal(run: &Run, place: &str, bytes: &[u8]) -> Journal {
+    read_journal(run, place, bytes).expect("memory can be read")
 }
 
-/// The lines of a journal in memory; `place` is its name in warnings.
-pub fn parse_journal(place: &str, bytes: &[u8]) -> Lines {
-    read_lines(place, bytes).expect("memory can be read")
-}
-
-/// The lines of a journal; `place` is its name in warnings.
+/// The journal of a run; `place` is its name in warnings.
 ///
 /// # Errors
 /// It cannot be read, or it has a line without an end.
-pub fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<Lines> {
+pub fn read_journal(run: &Run, place: &str, journal: impl BufRead + Send) -> io::Result<Journal> {
+    let names = Names::new(run);
     let unread = Mutex::new(Unread { journal, chunks: 0, lines: 0 });
     let parsed = Mutex::new(Parsed::default());
     let work = || -> io::Result<()> {
         loop {
             let Some(chunk) = unread.lock().expect(NO_PANIC).next_chunk()? else { return Ok(()) };
-            let lines = parse_lines(place, &chunk);
+            let lines = parse_lines(&names, place, &chunk);
             parsed.lock().expect(NO_PANIC).add(chunk.index, lines);
         }
     };
@@ -78,16 +80,16 @@ pub fn read_lines(place: &str, journal: impl BufRead + Send) -> io::Result<Lines
 #[derive(Default)]
 struct Parsed {
     chunks: usize,
-    lines: Lines,
-    early: BTreeMap<usize, Lines>,
+    lines: Journal,
+    early: BTreeMap<usize, Journal>,
 }
 
 impl Parsed {
-    fn add(&mut self, index: usize, lines: Lines) {
+    fn add(&mut self, index: usize, lines: Journal) {
         self.early.insert(index, lines);
         while let Some(lines) = self.early.remove(&self.chunks) {
-            self.lines.trials.extend(lines.trials);
-            self.lines.duets.extend(lines.duets);
+            self.lines.units.extend(lines.units);
+            self.lines.unknown += lines.unknown;
             self.lines.warnings.extend(lines.warnings);
             self.chunks += 1;
         }
@@ -130,14 +132,16 @@ impl<J: BufRead> Unread<J> {
     }
 }
 
-fn parse_lines(place: &str, chunk: &Chunk) -> Lines {
-    let mut lines = Lines::default();
+fn parse_lines(names: &Names<'_>, place: &str, chunk: &Chunk) -> Journal {
+    let mut lines = Journal::default();
     for (number, line) in (chunk.lines_before + 1..).zip(chunk.text.split(|byte| *byte == b'\n')) {
         let line = line.trim_ascii_end();
-        match serde_json::from_slice(line) {
-            _ if line.is_empty() => {}
-            Ok(Entry::Trial(trial)) => lines.trials.push(trial),
-            Ok(Entry::Duet(duet)) => lines.duets.push(duet),
+        if line.is_empty() {
+            continue;
+        }
+        match serde_json::from_slice(line).map(|line| names.unit(line)) {
+            Ok(Some(unit)) => lines.units.push(unit),
+            Ok(None) => lines.unknown += 1,
             Err(error) => lines.warnings.push(warning(place, number, &error)),
         }
     }
@@ -149,44 +153,134 @@ fn warning(place: &str, number: usize, error: &serde_json::Error) -> String {
     format!("{place}:{number}: {what}; the line is left out, `linerate run --resume` measures it again")
 }
 
-#[derive(Deserialize)]
+/// The names of a plan, to find the cells of a line by.
+struct Names<'a>(BTreeMap<&'a str, (usize, BTreeMap<String, Sides>)>);
+
+impl<'a> Names<'a> {
+    fn new(run: &'a Run) -> Self {
+        let of_suite = |(index, suite): (usize, &'a PlannedSuite)| {
+            let cells = (0..suite.cells.len()).map(Sides::One);
+            let pairs = suite.pairs.iter().filter_map(|pair| suite.places(pair)).map(Sides::Two);
+            let probes = suite.probes.iter();
+            let probes =
+                probes.filter_map(|probe| Some(Sides::Probed(suite.place(&probe.cell)?, probe.role)));
+            let all = cells.chain(pairs).chain(probes).map(|sides| (sides.id(suite), sides));
+            (suite.name.as_str(), (index, all.collect()))
+        };
+        Self(run.suites.iter().enumerate().map(of_suite).collect())
+    }
+
+    /// `None` for cells that are not in the plan.
+    fn unit(&self, line: Line) -> Option<Unit> {
+        let (suite, names) = self.0.get(line.suite.as_str())?;
+        let id = match (line.cell, line.cells, line.probe) {
+            (Some(cell), _, _) => cell,
+            (None, Some([cell, other]), None) => pair_id([&cell, &other]),
+            (None, Some([cell, _]), Some(probe)) => probe_id(&cell, probe.role),
+            (None, None, _) => return None,
+        };
+        let found = match line.sharing {
+            None => Found::Alone(line.measurement),
+            Some(sharing) => Found::Together(Together {
+                sharing,
+                probe: line.probe,
+                sides: line.sides,
+                windows: line.windows,
+                strangers: line.strangers,
+                stolen: line.stolen,
+            }),
+        };
+        Some(Unit {
+            suite: *suite,
+            sides: *names.get(&id)?,
+            number: line.round.or(line.unit)?,
+            warmup: line.warmup,
+            at: line.at,
+            outcome: line.outcome,
+            found,
+            stages: line.stages,
+        })
+        .filter(|unit| unit.sides.is_one() == matches!(unit.found, Found::Alone(_)))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum EntryKind {
+enum Kind {
+    /// A cell by itself: `cell`, `round`, `measurement`.
     Trial,
+    /// Two cells: `cells`, `unit` and what follows `sharing`.
     Duet,
 }
 
-/// Reads a line in one pass. serde's own reader of tagged enums first collects a line in a tree, with an
-/// allocation for each pair of a histogram, since the tag could be last. Here it is first.
-impl<'de> Deserialize<'de> for Entry {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EntryVisitor)
-    }
+/// A unit as the journal has it, with names in place of indices.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Line {
+    kind: Kind,
+    suite: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cell: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cells: Option<[String; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    round: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unit: Option<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    warmup: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sharing: Option<Sharing>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    probe: Option<Probe>,
+    at: Nanos,
+    #[serde(flatten)]
+    outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    measurement: Option<Measurement>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sides: Option<[SideWindow; 2]>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    windows: Vec<[SideWindow; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    strangers: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stolen: Option<f64>,
+    stages: BTreeMap<Stage, Nanos>,
 }
 
-struct EntryVisitor;
-
-impl<'de> Visitor<'de> for EntryVisitor {
-    type Value = Entry;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a trial or a duet that begins with its kind")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut line: A) -> Result<Entry, A::Error> {
-        if line.next_key::<String>()?.as_deref() != Some("kind") {
-            return Err(A::Error::custom("the first key is not `kind`"));
+impl Line {
+    fn new(run: &Run, unit: &Unit) -> Self {
+        let suite = &run.suites[unit.suite];
+        let id = |cell: usize| suite.cells[cell].id.clone();
+        let together = unit.together();
+        let cell = unit.sides.cell();
+        let beside = unit.sides.beside();
+        Self {
+            kind: if beside.is_none() { Kind::Trial } else { Kind::Duet },
+            suite: suite.name.clone(),
+            cell: beside.is_none().then(|| id(cell)),
+            cells: beside.map(|other| [id(cell), id(other)]),
+            round: beside.is_none().then_some(unit.number),
+            unit: beside.map(|_| unit.number),
+            warmup: unit.warmup,
+            sharing: together.map(|both| both.sharing),
+            probe: together.and_then(|both| both.probe),
+            at: unit.at,
+            outcome: unit.outcome.clone(),
+            measurement: unit.measurement().cloned(),
+            sides: together.and_then(|both| both.sides.clone()),
+            windows: together.map(|both| both.windows.clone()).unwrap_or_default(),
+            strangers: together.and_then(|both| both.strangers),
+            stolen: together.and_then(|both| both.stolen),
+            stages: unit.stages.clone(),
         }
-        Ok(match line.next_value()? {
-            EntryKind::Trial => Entry::Trial(Trial::deserialize(MapAccessDeserializer::new(line))?),
-            EntryKind::Duet => Entry::Duet(Duet::deserialize(MapAccessDeserializer::new(line))?),
-        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{PlannedCell, PlannedPair};
     use std::io::BufReader;
 
     const DUET: &str = concat!(
@@ -194,23 +288,46 @@ mod tests {
         r#""sharing":"turns","at":0,"outcome":"ok","stages":{}}"#
     );
 
+    /// A plan of two cells and their pair.
+    fn run() -> Run {
+        let cell = |id: &str| PlannedCell { id: id.to_owned(), ..PlannedCell::default() };
+        let pair = PlannedPair { cells: ["a".to_owned(), "b".to_owned()], no_duet: None };
+        let (cells, pairs) = (vec![cell("b"), cell("a")], vec![pair]);
+        let suite = PlannedSuite { name: "s".to_owned(), cells, pairs, ..PlannedSuite::default() };
+        Run { suites: vec![suite], ..Run::default() }
+    }
+
     #[test]
-    fn a_line_is_read_as_it_was_written_and_needs_its_kind_first() {
-        let duet =
-            r#""suite":"s","cells":["a","b"],"unit":1,"sharing":"turns","at":0,"outcome":"ok","stages":{}"#;
-        let line = format!(r#"{{"kind":"duet",{duet}}}"#);
-        let entry: Entry = serde_json::from_str(&line).unwrap();
-        assert!(matches!(entry, Entry::Duet(_)));
-        assert_eq!(serde_json::to_string(&entry).unwrap(), line);
-        for wrong in [format!(r#"{{{duet},"kind":"duet"}}"#), format!(r#"{{"kind":"solo",{duet}}}"#)] {
-            assert!(serde_json::from_str::<Entry>(&wrong).is_err(), "{wrong}");
-        }
+    fn a_line_is_written_as_it_was_read_and_has_indices_between() {
+        let trial = concat!(
+            r#"{"kind":"trial","suite":"s","cell":"b","round":2,"warmup":true,"at":7,"#,
+            r#""outcome":"unsupported","reason":"no","stages":{"raise":5}}"#
+        );
+        let run = run();
+        let read = parse_journal(&run, "j", format!("{DUET}\n{trial}\n").as_bytes());
+        let units: Vec<(Sides, u32)> = read.units.iter().map(|unit| (unit.sides, unit.number)).collect();
+        assert_eq!(units, [(Sides::Two([1, 0]), 1), (Sides::One(0), 2)], "{:?}", read.warnings);
+        let written = read.units.iter().flat_map(|unit| line(&run, unit).unwrap()).collect::<Vec<u8>>();
+        assert_eq!(String::from_utf8(written).unwrap(), format!("{DUET}\n{trial}\n"));
+    }
+
+    #[test]
+    fn lines_of_cells_that_are_not_in_the_plan_are_counted_and_those_of_no_kind_are_warnings() {
+        let lines = [
+            DUET.replace(r#""s""#, r#""t""#),
+            DUET.replace(r#""b""#, r#""c""#),
+            DUET.replace(r#"["a","b"]"#, r#"["b","a"]"#),
+            DUET.replace(r#""sharing":"turns","#, ""),
+            DUET.replace("duet", "solo"),
+        ];
+        let read = parse_journal(&run(), "j", lines.join("\n").as_bytes());
+        assert_eq!((read.units.len(), read.unknown, read.warnings.len()), (0, 4, 1));
     }
 
     #[test]
     fn a_line_without_an_end_is_an_error_before_it_fills_the_memory() {
         let journal = BufReader::new(b"{}\n".chain(io::repeat(b'a')));
-        let error = read_lines("j", journal).unwrap_err();
+        let error = read_journal(&Run::default(), "j", journal).unwrap_err();
         assert!(error.to_string().starts_with("line 2 has more than 32 MiB"), "{error}");
     }
 
@@ -220,8 +337,8 @@ mod tests {
         let count = 3 * CHUNK as usize / DUET.len();
         let mut journal: String = (0..count).map(line).collect();
         journal.push_str("{\n\n[1]");
-        let Lines { trials, duets, warnings } = parse_journal("j", journal.as_bytes());
-        assert!(trials.is_empty() && duets.iter().map(|duet| duet.unit as usize).eq(0..count));
+        let Journal { units, warnings, .. } = parse_journal(&run(), "j", journal.as_bytes());
+        assert!(units.iter().map(|unit| unit.number as usize).eq(0..count));
         assert_eq!(warnings.len(), 2);
         assert!(warnings[0].starts_with(&format!("j:{}: cut off", count + 1)), "{warnings:?}");
         assert!(warnings[1].starts_with(&format!("j:{}: not an entry", count + 3)), "{warnings:?}");

@@ -1,8 +1,8 @@
 //! The nouns of a run: the plan, the machine, and what was measured. No statistics, and no input or output
 //! but JSON.
 //!
-//! `run.json` contains a [`Run`]: the plan and the machine. Each line of `journal.jsonl` is an [`Entry`]: a
-//! [`Trial`] or a [`Duet`]. Reports are made from these files alone.
+//! `run.json` contains a [`Run`]: the plan and the machine. Each line of `journal.jsonl` is a [`Unit`].
+//! Reports are made from these files alone.
 //!
 //! | module | contents |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `learned` | what was found out about the subjects before they were measured |
 //! | `place` | where processes are |
 //! | `published` | the tables of a document |
-//! | `trial`, `duet` | what was measured: one cell alone, two cells side by side |
+//! | `unit`, `measurement` | what was measured: one cell alone, or two at the same time |
 //! | `profile` | `profile.json`: what servers did, by function |
 //! | `histogram`, `metric` | times of many operations; what a value is of |
 //! | [`url`] | the protocol, the place of a server, and what is asked of it |
@@ -20,11 +20,11 @@
 
 pub mod axes;
 mod comparison;
-mod duet;
 mod histogram;
 pub mod journal;
 mod learned;
 mod load;
+mod measurement;
 mod metric;
 pub mod parameters;
 pub mod path;
@@ -33,19 +33,19 @@ mod profile;
 mod published;
 mod run;
 mod subject;
-mod trial;
+mod unit;
 pub mod url;
 
 pub use comparison::*;
-pub use duet::*;
 pub use histogram::*;
-pub use journal::{Entry, Stored};
+pub use journal::Stored;
 pub use learned::*;
 pub use load::*;
+pub use measurement::*;
 pub use metric::*;
 pub use place::*;
 pub use profile::*;
 pub use published::*;
 pub use run::*;
 pub use subject::*;
-pub use trial::*;
+pub use unit::*;

@@ -212,6 +212,18 @@ pub struct PlannedPair {
     pub no_duet: Option<String>,
 }
 
+impl PlannedSuite {
+    /// The index of the cell with this id.
+    pub fn place(&self, id: &str) -> Option<usize> {
+        self.cells.iter().position(|cell| cell.id == id)
+    }
+
+    /// The indices of a pair's cells; `None` where one was left out.
+    pub fn places(&self, pair: &PlannedPair) -> Option<[usize; 2]> {
+        Some([self.place(&pair.cells[0])?, self.place(&pair.cells[1])?])
+    }
+}
+
 impl PlannedPair {
     pub fn id(&self) -> String {
         pair_id([&self.cells[0], &self.cells[1]])

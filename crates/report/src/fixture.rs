@@ -2,7 +2,8 @@
 //! missing, not reached, too few rounds, an outlier, steal, an A/A control, a limit.
 
 use linerate_contract::Counts;
-use linerate_model::{Histogram, Measurement, Run, Trial};
+use linerate_model::journal::{self, Journal, parse_journal};
+use linerate_model::{Found, Histogram, Measurement, Run, Sides, Unit};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde_json::{Value, json};
@@ -138,9 +139,9 @@ fn transport() -> Value {
 }
 
 /// Seven rounds; Apache's `limit` never ran, and `apache/iptables` not in the last round.
-pub(super) fn trials() -> Vec<Trial> {
+pub(super) fn trials() -> Vec<Unit> {
     let mut random = Pcg64::seed_from_u64(42);
-    let mut trials = Vec::new();
+    let mut trials: Vec<Value> = Vec::new();
     for round in 0..=ROUNDS {
         for (server, path, truth) in CELLS {
             let Some((seconds, cpu)) = truth.filter(|_| (server, path) != ("apache", "limit")) else {
@@ -165,7 +166,27 @@ pub(super) fn trials() -> Vec<Trial> {
             ));
         }
     }
-    trials
+    read(&run, &trials)
+}
+
+/// The units of a run by these lines of its journal.
+pub(super) fn read(run: &Run, lines: &[Value]) -> Vec<Unit> {
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let journal = parse_journal(run, "fixture", lines.join("\n").as_bytes());
+    assert!(journal.warnings.is_empty() && journal.unknown == 0, "{:?}", journal.warnings);
+    journal.units
+}
+
+/// The journal of a run that is the fixture's or a part of it, from units of the fixture.
+pub(super) fn journal(run: &Run, units: &[Unit]) -> Journal {
+    let fixture = self::run();
+    let lines = units.iter().flat_map(|unit| journal::line(&fixture, unit).expect("it follows the model"));
+    parse_journal(run, "fixture", &lines.collect::<Vec<u8>>())
+}
+
+/// A cell of the fixture's first suite by itself.
+pub(super) fn alone(id: &str) -> Sides {
+    Sides::One(run().suites[0].place(id).expect("it is planned"))
 }
 
 fn result(random: &mut Pcg64, id: &str, round: u32, seconds: f64, cpu: [f64; 3]) -> Value {
@@ -270,10 +291,10 @@ fn with(mut result: Value, field: &str, value: Value) -> Value {
 }
 
 /// Round 0 is the warm-up.
-fn trial(suite: &str, cell: &str, round: u32, mut result: Value) -> Trial {
+fn trial(suite: &str, cell: &str, round: u32, mut result: Value) -> Value {
     let window = result["measurement"]["elapsed"].as_u64().unwrap_or(0);
     let fixed = json!({
-        "suite": suite, "cell": cell, "round": round.max(1), "warmup": round == 0,
+        "kind": "trial", "suite": suite, "cell": cell, "round": round.max(1), "warmup": round == 0,
         "at": u64::from(round) * 1_000_000_000,
         "stages": {
             "raise": 20_000_000, "start": 40_000_000, "verify": 5_000_000, "measure": window + 2_000_000,
@@ -283,14 +304,23 @@ fn trial(suite: &str, cell: &str, round: u32, mut result: Value) -> Trial {
     if let (Some(result), Value::Object(fixed)) = (result.as_object_mut(), fixed) {
         result.extend(fixed);
     }
-    serde_json::from_value(result).expect("the fixture follows the model")
+    result
 }
 
 /// Measurements of a cell's measured rounds, mutable.
 pub(super) fn measurements<'a>(
-    trials: &'a mut [Trial],
+    units: &'a mut [Unit],
     cell: &str,
 ) -> impl Iterator<Item = &'a mut Measurement> {
-    let cell = cell.to_owned();
-    trials.iter_mut().filter(move |t| t.cell == cell && !t.warmup).filter_map(|t| t.measurement.as_mut())
+    let sides = alone(cell);
+    let of_cell = units.iter_mut().filter(move |unit| unit.suite == 0 && unit.sides == sides && !unit.warmup);
+    of_cell.filter_map(measurement)
+}
+
+/// The measurement of a cell by itself, mutable.
+pub(super) fn measurement(unit: &mut Unit) -> Option<&mut Measurement> {
+    match &mut unit.found {
+        Found::Alone(measurement) => measurement.as_mut(),
+        Found::Together(_) => None,
+    }
 }

@@ -14,12 +14,12 @@ pub(super) fn render(report: &Report, _: Style) -> String {
 mod tests {
     use super::*;
     use crate::build;
-    use crate::fixture::{run, trials};
+    use crate::fixture::{journal, run, trials};
     use serde_json::Value;
 
     #[test]
     fn units_bottlenecks_and_flags_are_words_in_json() {
-        let report = build(&run(), &trials(), &[]);
+        let report = build(&run(), &journal(&run(), &trials()));
         let json: Value = serde_json::from_str(&render(&report, Style::default())).unwrap();
         for (suite, id, words) in [
             (0, "nginx/limit", r#""seconds for 2000 operations" "client" ["bound-by-generator"]"#),

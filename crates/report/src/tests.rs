@@ -1,19 +1,19 @@
 //! The report of a scripted run: golden output of what a person reads, and properties of the report of any
 //! journal. `tests/report.rs` checks pages and JSON.
 
-use super::fixture::{measurements, run, trials};
+use super::fixture::{alone, journal, measurement, measurements, run, trials};
 use super::model::{CellReport, Comparison, Flag, Oddity, OutcomeWord, Quantity, Report};
 use super::numbers::Ends;
 use super::{FORMATS, Style, format, words};
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_contract::{Bytes, Counts, ErrorKind, Nanos};
-use linerate_model::{BestOf, Duet, Metric, Outcome, PlannedPair, Run, Stage, Trial};
+use linerate_model::{BestOf, Found, Metric, Outcome, PlannedPair, Run, Stage, Unit};
 use proptest::prelude::*;
 
 mod duets;
 
-fn build(run: &Run, trials: &[Trial]) -> Report {
-    super::build(run, trials, &[])
+fn build(run: &Run, units: &[Unit]) -> Report {
+    super::build(run, &journal(run, units))
 }
 
 fn report() -> Report {
@@ -87,13 +87,14 @@ fn best_of_compares_cells_of_its_table_only() {
 fn a_cell_with_more_than_one_failed_trial_in_ten_has_no_number() {
     let failing = |cell_id: &str, rounds: u32| {
         let mut trials = trials();
-        let more = trials.iter().filter(|t| t.cell == cell_id && !t.warmup).cloned().collect::<Vec<_>>();
+        let is_it = |unit: &&Unit| unit.suite == 0 && unit.sides == alone(cell_id) && !unit.warmup;
+        let more = trials.iter().filter(is_it).cloned().collect::<Vec<_>>();
         // Fourteen rounds, so that one failure is less than a tenth.
-        trials.extend(more.into_iter().map(|trial| Trial { round: trial.round + 7, ..trial }));
-        for trial in trials.iter_mut().filter(|t| t.cell == cell_id && !t.warmup && t.round <= rounds) {
-            let reason = format!("no page in round {}", trial.round);
-            trial.outcome = Outcome::Failed { stage: Stage::Verify, reason, log: String::new() };
-            trial.measurement = None;
+        trials.extend(more.into_iter().map(|unit| Unit { number: unit.number + 7, ..unit }));
+        for unit in trials.iter_mut().filter(|unit| is_it(&&**unit) && unit.number <= rounds) {
+            let reason = format!("no page in round {}", unit.number);
+            unit.outcome = Outcome::Failed { stage: Stage::Verify, reason, log: String::new() };
+            unit.found = Found::Alone(None);
         }
         cell(&build(&run(), &trials), cell_id).clone()
     };
@@ -178,7 +179,7 @@ fn a_cell_without_trials_is_not_measured_and_names_its_failed_warmup() {
     assert!(never.detail.as_ref().is_some_and(|detail| detail.starts_with("not measured: the run ended")));
     assert_eq!(never.flags, [Flag::NotMeasured]);
     assert!(!report.run.complete);
-    let only_warmups: Vec<Trial> = trials().into_iter().filter(|t| t.warmup).collect();
+    let only_warmups: Vec<Unit> = trials().into_iter().filter(|t| t.warmup).collect();
     let cut = build(&run(), &only_warmups);
     let failed = cell(&cut, "apache/sslh-select").detail.clone().unwrap_or_default();
     assert!(failed.contains("its warm-up failed at start: not ready after 5 s"), "{failed}");
@@ -188,7 +189,7 @@ fn a_cell_without_trials_is_not_measured_and_names_its_failed_warmup() {
 fn a_run_without_gaps_is_complete() {
     let mut run = run();
     run.suites.truncate(1);
-    let ran = |id: &str| trials().iter().filter(|t| t.cell == id && !t.warmup).count() == 7;
+    let ran = |id: &str| measurements(&mut trials(), id).count() == 7;
     run.suites[0].cells.retain(|cell| cell.absent.is_some() || ran(&cell.id));
     let report = build(&run, &trials());
     assert_eq!((report.run.complete, report.run.rounds), (true, 7));
@@ -210,13 +211,13 @@ fn measuring_and_overhead_add_up_to_the_wall_time() {
     let parts = report.run.measuring_seconds + report.run.stage_seconds.values().sum::<f64>();
     assert!((report.run.wall_seconds - parts).abs() < 1e-9);
     let windows: u64 =
-        trials.iter().filter(|t| !t.warmup).filter_map(|t| Some(t.measurement.as_ref()?.elapsed.0)).sum();
+        trials.iter().filter(|t| !t.warmup).filter_map(|t| Some(t.measurement()?.elapsed.0)).sum();
     assert!((report.run.measuring_seconds - Nanos(windows).as_secs_f64()).abs() < 1e-9);
 }
 
 #[test]
 fn warmups_change_no_number() {
-    let without: Vec<Trial> = trials().into_iter().filter(|t| !t.warmup).collect();
+    let without: Vec<Unit> = trials().into_iter().filter(|t| !t.warmup).collect();
     assert_eq!(build(&run(), &without).suites, report().suites);
 }
 
@@ -230,13 +231,13 @@ fn the_order_of_the_journal_does_not_matter() {
 #[test]
 fn the_last_line_of_a_trial_counts_and_unknown_cells_are_flagged() {
     let mut trials = trials();
-    let mut wrong =
-        trials.iter().find(|t| t.cell == "nginx/direct" && !t.warmup).expect("it is there").clone();
-    wrong.measurement.as_mut().expect("it succeeded").elapsed = Nanos(1);
-    trials.insert(0, wrong.clone());
-    trials.push(Trial { cell: "nginx/unheard-of".to_owned(), ..wrong.clone() });
-    trials.push(Trial { suite: "unheard-of".to_owned(), ..wrong });
-    let odd = build(&run(), &trials);
+    let of_direct = |unit: &&Unit| unit.suite == 0 && unit.sides == alone("nginx/direct") && !unit.warmup;
+    let mut wrong = trials.iter().find(of_direct).expect("it is there").clone();
+    measurement(&mut wrong).expect("it succeeded").elapsed = Nanos(1);
+    trials.insert(0, wrong);
+    let mut journal = journal(&run(), &trials);
+    journal.unknown = 2;
+    let odd = super::build(&run(), &journal);
     assert_eq!(odd.suites, report().suites);
     assert_eq!(odd.run.flags, [Oddity::NotInPlan(2), Oddity::Replaced(1)]);
 }
@@ -314,11 +315,11 @@ proptest! {
         let mut numbers = numbers.iter().copied().cycle();
         let mut number = || numbers.next().expect("it is a cycle");
         for trial in &mut trials {
-            trial.round = (number() % 5) as u32;
+            trial.number = (number() % 5) as u32;
             trial.warmup = number() % 7 == 0;
             trial.at = Nanos(number());
             trial.stages.values_mut().for_each(|time| *time = Nanos(number()));
-            let Some(m) = &mut trial.measurement else { continue };
+            let Some(m) = measurement(trial) else { continue };
             (m.elapsed, m.operations, m.bytes, m.verified) =
                 (Nanos(number()), number(), Bytes(number()), number());
             m.errors.0.insert(ErrorKind::Reset, number());
@@ -332,9 +333,6 @@ proptest! {
             }
         }
         let mut run = run();
-        for (trial, name) in trials.iter_mut().zip(&renamed) {
-            trial.cell.clone_from(name);
-        }
         for (cell, name) in run.suites[0].cells.iter_mut().zip(&renamed) {
             cell.axes.0.iter_mut().for_each(|(axis, value)| { axis.push_str(name); value.clone_from(name); });
             cell.id.clone_from(name);

@@ -1,13 +1,13 @@
 //! One cell: its trials, and whether they are a result.
 
-use super::journal::CellTrials;
+use super::journal::Units;
 use crate::stats::ByRound;
 use crate::stats::bound::{Bottleneck, Placement, bound};
 use crate::stats::cost::{Per, total};
 use crate::stats::estimate::Estimate;
 use crate::stats::metric::Value;
 use linerate_contract::Role;
-use linerate_model::{Measurement, Metric, Outcome, PlannedCell, Stage, Trial};
+use linerate_model::{Measurement, Metric, Outcome, PlannedCell, PlannedSuite, Stage, Unit};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,11 +37,13 @@ impl From<&Outcome> for OutcomeWord {
 /// A cell of the plan with its trials; numbers are by the metric of the first table that contains it.
 #[derive(Debug)]
 pub struct CellSummary<'a> {
+    /// The index in its suite.
+    pub place: usize,
     pub planned: &'a PlannedCell,
     pub metric: Metric,
     pub outcome: OutcomeWord,
     /// Measured trials, whatever their outcome.
-    pub measured: Vec<(u32, &'a Trial)>,
+    pub measured: Vec<(u32, &'a Unit)>,
     /// Measurements of the successful ones.
     pub good: Vec<(u32, &'a Measurement)>,
     /// The others.
@@ -58,22 +60,29 @@ pub struct FailedTrial {
 }
 
 impl<'a> CellSummary<'a> {
-    pub fn from_trials(planned: &'a PlannedCell, trials: Option<&CellTrials<'a>>, metric: Metric) -> Self {
+    /// `units`: those of the cell alone.
+    pub fn from_units(
+        suite: &'a PlannedSuite,
+        place: usize,
+        units: Option<&Units<'a>>,
+        metric: Metric,
+    ) -> Self {
+        let planned = &suite.cells[place];
         let by_round =
-            |rounds: &BTreeMap<u32, &'a Trial>| rounds.iter().map(|(r, t)| (*r, *t)).collect::<Vec<_>>();
-        let measured = trials.map_or_else(Vec::new, |trials| by_round(&trials.measured));
-        let failure = |round: u32, trial: &Trial| {
+            |rounds: &BTreeMap<u32, &'a Unit>| rounds.iter().map(|(r, t)| (*r, *t)).collect::<Vec<_>>();
+        let measured = units.map_or_else(Vec::new, |units| by_round(&units.measured));
+        let failure = |round: u32, trial: &Unit| {
             success(trial, metric).err().map(|outcome| FailedTrial { round, outcome })
         };
         let good = measured.iter().filter_map(|(r, t)| Some((*r, success(t, metric).ok()?))).collect();
         let failures: Vec<FailedTrial> = measured.iter().filter_map(|(r, t)| failure(*r, t)).collect();
-        let failed_warmup = trials.and_then(|t| t.warmups.iter().find_map(|(r, t)| failure(*r, t)));
+        let failed_warmup = units.and_then(|units| units.warmups.iter().find_map(|(r, t)| failure(*r, t)));
         let outcome = match &planned.absent {
             Some(Outcome::Ok) | None if measured.is_empty() => OutcomeWord::Failed,
             Some(Outcome::Ok) | None => judge(&failures, measured.len()),
             Some(absent) => absent.into(),
         };
-        Self { planned, metric, outcome, measured, good, failures, failed_warmup }
+        Self { place, planned, metric, outcome, measured, good, failures, failed_warmup }
     }
 
     /// What bound its trials.
@@ -121,12 +130,12 @@ fn judge(failures: &[FailedTrial], measured: usize) -> OutcomeWord {
 
 /// The measurement of a successful trial, or the outcome of a failed one. A trial with an empty measurement
 /// has failed.
-fn success(trial: &Trial, metric: Metric) -> Result<&Measurement, Outcome> {
+fn success(trial: &Unit, metric: Metric) -> Result<&Measurement, Outcome> {
     let empty = |reason: &str| {
         let reason = reason.to_owned();
         Err(Outcome::Failed { stage: Stage::Measure, reason, log: String::new() })
     };
-    match (&trial.outcome, &trial.measurement) {
+    match (&trial.outcome, trial.measurement()) {
         (Outcome::Ok, Some(measurement)) if metric.value(measurement).is_some() => Ok(measurement),
         (Outcome::Ok, Some(_)) => {
             empty("the measurement is empty: no work, no time or no latency was recorded")

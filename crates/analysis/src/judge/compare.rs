@@ -17,13 +17,14 @@ use crate::stats::ratio::RatioEstimate;
 use crate::stats::sensitivity::Sensitivity;
 use crate::stats::verdict::{Verdict, is_equal, verdict};
 use linerate_contract::Role;
-use linerate_model::{Duet, Metric};
+use linerate_model::{Metric, Sides, Unit};
 use std::collections::BTreeMap;
 
 /// The comparisons of a suite.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparisons<'a> {
-    pub suite: &'a str,
+    /// The index of the suite.
+    pub suite: usize,
     pub journal: &'a SortedJournal<'a>,
     /// The pairs of a run that is looked at while it is measured.
     pub judgement: Option<&'a Judgement>,
@@ -53,14 +54,14 @@ impl Comparisons<'_> {
     ) -> Option<Comparison> {
         let fixed = self.compare(cell, baseline, metric)?;
         let Some(judgement) = self.judgement else { return Some(fixed) };
-        judgement.pairs_of(self.suite).find(|pair| pair.cells[0] == cell.planned.id)?.in_table(fixed)
+        judgement.pairs_of(self.suite).find(|pair| pair.places[0] == cell.place)?.in_table(fixed)
     }
 
     /// The CPU time of a cell in its trials alone, and the roles whose CPU time it is (empty: all).
     pub(super) fn cpu_alone(&self, cell: &CellSummary<'_>, metric: Metric) -> (Option<Alone>, Vec<Role>) {
-        let id = &cell.planned.id;
         let mut pairs = self.judgement.into_iter().flat_map(|judgement| judgement.pairs_of(self.suite));
-        let of_pair = pairs.find_map(|pair| Some((pair, pair.cells.iter().position(|cell| cell == id)?)));
+        let of_pair =
+            pairs.find_map(|pair| Some((pair, pair.places.iter().position(|place| *place == cell.place)?)));
         match of_pair {
             Some((pair, side)) => (pair.cpu_alone[side], pair.cpu_of.clone()),
             None => (cell.cost(Per::from_metric(metric), &[]).map(Alone::from), Vec::new()),
@@ -133,21 +134,21 @@ impl Comparisons<'_> {
     /// What the probes of the cell's roles found.
     pub fn sensitivity(&self, cell: &CellSummary<'_>) -> BTreeMap<Role, Sensitivity> {
         let of_role = |role: Role| {
-            let units = self.journal.probe(self.suite, &cell.planned.id, role);
+            let units = self.journal.measured(self.suite, Sides::Probed(cell.place, role));
             Some((role, Sensitivity::from_units(units, cell.metric)?))
         };
         cell.planned.systems.iter().filter_map(|system| of_role(system.role)).collect()
     }
 
     fn by_duet(&self, cells: [&CellSummary<'_>; 2], metric: Metric) -> Option<Ratio> {
-        let of_pair = self.journal.duets(self.suite, cells.map(|cell| &*cell.planned.id));
+        let of_pair = self.journal.measured(self.suite, Sides::Two(cells.map(|cell| cell.place)));
         let (units, too_busy) = undisturbed(of_pair);
         let units = || units.iter().copied();
         let log = if cells.into_iter().all(is_busy) { log_ratio_of_loops } else { log_ratio };
-        let ratio = Ratio::from_logs(units().filter_map(|duet| log(duet, metric)).collect())?;
-        let cpu = RatioEstimate::from_logs(units().filter_map(|duet| log_cpu_ratio(duet, metric, &[])));
+        let ratio = Ratio::from_logs(units().filter_map(|unit| log(unit, metric)).collect())?;
+        let cpu = RatioEstimate::from_logs(units().filter_map(|unit| log_cpu_ratio(unit, metric, &[])));
         let duet = DuetReport {
-            sharing: units().next().map(|duet| duet.sharing),
+            sharing: units().find_map(|unit| Some(unit.together()?.sharing)),
             cpu_ratio: cpu.map(|cpu| cpu.ratio),
             cpu_ci95: cpu.and_then(|cpu| cpu.ci95),
             strangers: too_busy.map(|busy| busy.strangers),
@@ -180,10 +181,10 @@ pub(crate) struct TooBusy {
 
 /// The units in which other processes used at most a tenth of the CPUs' time, if there are six of them: their
 /// choice does not depend on what they found. Else all.
-pub(crate) fn undisturbed<'a>(units: impl Iterator<Item = &'a Duet>) -> (Vec<&'a Duet>, Option<TooBusy>) {
-    let all: Vec<&Duet> = units.collect();
-    let share = |unit: &Duet| unit.strangers.unwrap_or(0.0);
-    let (quiet, busy): (Vec<&Duet>, Vec<&Duet>) = all.iter().partition(|unit| share(unit) <= DISTURBED);
+pub(crate) fn undisturbed<'a>(units: impl Iterator<Item = &'a Unit>) -> (Vec<&'a Unit>, Option<TooBusy>) {
+    let all: Vec<&Unit> = units.collect();
+    let share = |unit: &Unit| unit.together().and_then(|both| both.strangers).unwrap_or(0.0);
+    let (quiet, busy): (Vec<&Unit>, Vec<&Unit>) = all.iter().partition(|unit| share(unit) <= DISTURBED);
     if busy.is_empty() || quiet.len() >= FEWEST_ROUNDS as usize {
         return (quiet, None);
     }

@@ -3,7 +3,7 @@
 use super::journal::SortedJournal;
 use crate::stats::bound::{DISTURBED, disturbance};
 use crate::stats::outliers::{STEAL, stolen};
-use linerate_model::{Duet, Measurement};
+use linerate_model::{Measurement, Unit};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct Disturbance {
 
 /// `None` for a quiet run, and where nothing is known.
 pub fn disturbed(journal: &SortedJournal<'_>) -> Option<Disturbance> {
-    let measured = journal.all_duets().filter(|duet| !duet.warmup && duet.probe.is_none());
+    let measured = journal.all().filter(|unit| !unit.warmup && unit.sides.probed().is_none());
     let units: Vec<[f64; 2]> = measured.filter_map(shares).collect();
     let is_of_cells = units.is_empty();
     let all = if is_of_cells { by_cell(journal) } else { units };
@@ -48,17 +48,18 @@ pub fn disturbed(journal: &SortedJournal<'_>) -> Option<Disturbance> {
     })
 }
 
-fn shares(duet: &Duet) -> Option<[f64; 2]> {
-    (duet.strangers.is_some() || duet.stolen.is_some())
-        .then(|| [duet.strangers, duet.stolen].map(Option::unwrap_or_default))
+fn shares(unit: &Unit) -> Option<[f64; 2]> {
+    let both = unit.together()?;
+    (both.strangers.is_some() || both.stolen.is_some())
+        .then(|| [both.strangers, both.stolen].map(Option::unwrap_or_default))
 }
 
 /// A solo trial may be too short for the kernel's ticks, so those of a cell count together.
 fn by_cell(journal: &SortedJournal<'_>) -> Vec<[f64; 2]> {
-    let mut cells = BTreeMap::<(&str, &str), Vec<&Measurement>>::new();
-    for trial in journal.trials().filter(|trial| !trial.warmup) {
-        let cell = cells.entry((&trial.suite, &trial.cell)).or_default();
-        cell.extend(trial.measurement.as_ref().filter(|measurement| !measurement.cpus.is_empty()));
+    let mut cells = BTreeMap::<_, Vec<&Measurement>>::new();
+    for trial in journal.all().filter(|unit| !unit.warmup) {
+        let cell = cells.entry((trial.suite, trial.sides)).or_default();
+        cell.extend(trial.measurement().filter(|measurement| !measurement.cpus.is_empty()));
     }
     let known = cells.into_values().filter(|trials| !trials.is_empty());
     known

@@ -121,12 +121,11 @@ mod tests {
     use super::*;
     use crate::judge::{SortedJournal, suite};
     use linerate_contract::Nanos;
-    use linerate_model::{DocumentUnit, Measurement, Outcome, Run, Stage, Trial};
+    use linerate_model::{DocumentUnit, Found, Measurement, Outcome, Run, Sides, Stage, Unit};
     use serde_json::{Value, json};
-    use std::collections::BTreeMap;
 
     /// A run of two cells by mean latency, whose medians are these microseconds; `None`: each trial failed.
-    fn run(cells: [(&str, Option<f64>); 2], rounds: u32) -> (Run, Vec<Trial>) {
+    fn run(cells: [(&str, Option<f64>); 2], rounds: u32) -> (Run, Vec<Unit>) {
         let planned = |(id, _): &(&str, Option<f64>)| {
             json!({"id": id, "axes": {"system": id}, "workload": "rr", "layer": "tcp",
                 "path": {"device": "loopback", "links": [{"mtu": 65_536}]},
@@ -145,27 +144,19 @@ mod tests {
                     "baseline": {"system": "b"}, "limit": null, "notes": []}],
             }],
         });
-        let trial = |round: u32, id: &str, seconds: Option<f64>| {
-            let measurement = seconds.map(|seconds| Measurement {
+        let unit = |round: u32, cell: usize| {
+            let measurement = cells[cell].1.map(|seconds| Measurement {
                 elapsed: Nanos((seconds * 1e9 * (1.0 + 0.001 * f64::from(round))) as u64),
                 operations: 10,
                 ..Measurement::default()
             });
             let failed =
                 || Outcome::Failed { stage: Stage::Measure, reason: "it hangs".into(), log: String::new() };
-            Trial {
-                suite: "s".into(),
-                cell: id.into(),
-                round,
-                warmup: false,
-                at: Nanos::ZERO,
-                outcome: if seconds.is_some() { Outcome::Ok } else { failed() },
-                measurement,
-                stages: BTreeMap::new(),
-            }
+            let outcome = if measurement.is_some() { Outcome::Ok } else { failed() };
+            let found = Found::Alone(measurement);
+            Unit { number: round, outcome, ..Unit::new(Sides::One(cell), found) }
         };
-        let trials =
-            (1..=rounds).flat_map(|round| cells.map(|(id, seconds)| trial(round, id, seconds))).collect();
+        let trials = (1..=rounds).flat_map(|round| [0, 1].map(|cell| unit(round, cell))).collect();
         (serde_json::from_value(run).expect("the run follows the model"), trials)
     }
 
@@ -181,9 +172,9 @@ mod tests {
         }))
         .expect("the document follows the model");
         let (run, trials) = run(cells, rounds);
-        let journal = SortedJournal::sort(&run, &trials, &[]);
-        let found = suite(&run.suites[0], &journal, None);
-        let comparisons = Comparisons { suite: "s", journal: &journal, judgement: None };
+        let journal = SortedJournal::sort(&run, &trials);
+        let found = suite(&run, 0, &journal, None);
+        let comparisons = Comparisons { suite: 0, journal: &journal, judgement: None };
         let finding = &published.findings[0];
         assert_eq!(
             published.pair(&[finding.figures[0].clone(), finding.figures[1].clone()]).and_then(figure_ratio),

@@ -21,12 +21,12 @@ pub use comparison::{Comparison, DuetReport, RowValue};
 pub use disturbance::{Disturbance, disturbed};
 pub use document::{Confirmation, FindingReading, figure_ratio, readings};
 pub use flags::{Flag, flags};
-pub use journal::{CellTrials, SortedJournal, Units};
+pub use journal::{SortedJournal, Units};
 pub use marks::{AgainstTruth, ShareOf};
 pub use table::{AgainstBest, Entry, TableSummary};
 pub use tiers::{Contender, tiers};
 
-use linerate_model::{Metric, PlannedSuite};
+use linerate_model::{Metric, PlannedSuite, Run, Sides};
 use pairs::Judgement;
 
 /// A metric, and the operations whose seconds it counts.
@@ -54,16 +54,18 @@ pub struct SuiteSummary<'a> {
 
 /// The numbers of a suite in the journal; `judgement`: of a run that is looked at while it is measured.
 pub fn suite<'a>(
-    planned: &'a PlannedSuite,
+    run: &'a Run,
+    index: usize,
     journal: &SortedJournal<'a>,
     judgement: Option<&Judgement>,
 ) -> SuiteSummary<'a> {
-    let of_cell = |id: &str| journal.cell(&planned.name, id);
-    let cells = planned.cells.iter();
-    let cells: Vec<CellSummary<'a>> = cells
-        .map(|cell| CellSummary::from_trials(cell, of_cell(&cell.id), first_metric(planned, &cell.id)))
-        .collect();
-    let comparisons = Comparisons { suite: &planned.name, journal, judgement };
+    let planned = &run.suites[index];
+    let of_cell = |place: usize| {
+        let metric = first_metric(planned, &planned.cells[place].id);
+        CellSummary::from_units(planned, place, journal.units(index, Sides::One(place)), metric)
+    };
+    let cells: Vec<CellSummary<'a>> = (0..planned.cells.len()).map(of_cell).collect();
+    let comparisons = Comparisons { suite: index, journal, judgement };
     let tables = planned.tables.iter().map(|t| table::table(t, &cells, &comparisons)).collect();
     SuiteSummary { cells, tables }
 }

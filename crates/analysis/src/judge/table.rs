@@ -17,6 +17,8 @@ use linerate_model::{BestOf, Metric, PlannedTable};
 /// A cell by a metric of a table, with what it is compared with.
 #[derive(Debug, Clone)]
 pub struct Entry {
+    /// The index of the cell in its suite.
+    pub place: usize,
     pub id: String,
     pub metric: Metric,
     /// By its trials alone; `None` of a cell that is not `ok`.
@@ -89,6 +91,7 @@ pub(super) fn table<'p>(
         let is_asked = metric == Metric::OperationsPerSecond && cell.planned.parameters.load.is_some();
         let mark = |axes: &Option<Axes>| axes.as_ref().filter(|_| is_competitor).and_then(with).map(share);
         Entry {
+            place: cell.place,
             id: cell.planned.id.clone(),
             metric,
             alone: Estimate::from_values(cell.values(metric).into_values()).map(Alone::from),

@@ -1,7 +1,7 @@
 //! The log ratios of duets: one for each unit.
 
 use linerate_contract::{Choice, Ends, Role};
-use linerate_model::{Duet, Histogram, Measurement, Metric, PlannedCell, SideWindow};
+use linerate_model::{Histogram, Measurement, Metric, PlannedCell, SideWindow, Unit};
 
 /// The share of a CPU that a loop uses that is alone: what does not wait differs from its CPU time by its
 /// start and end only.
@@ -40,8 +40,8 @@ fn cost(metric: Metric) -> Option<Option<Role>> {
 
 /// The log ratio of performance of side 0 over side 1: above 0 is better. `None` for a failed unit, and for a
 /// metric that windows do not have.
-pub fn log_ratio(duet: &Duet, metric: Metric) -> Option<f64> {
-    log_ratio_of(duet.sides.as_ref()?, metric)
+pub fn log_ratio(unit: &Unit, metric: Metric) -> Option<f64> {
+    log_ratio_of(unit.both()?, metric)
 }
 
 /// The log ratio of performance of two windows at the same time, as [`log_ratio`] has it of a unit.
@@ -59,12 +59,10 @@ pub fn log_ratio_of(sides: &[SideWindow; 2], metric: Metric) -> Option<f64> {
 
 /// The logarithm of what each side did in a second, or of the inverse of its latency; `None` as of
 /// [`log_ratio`], and for CPU time.
-pub fn log_rates(duet: &Duet, metric: Metric) -> Option<[f64; 2]> {
-    let logs = match (latencies(duet, metric), rate(metric)) {
+pub fn log_rates(unit: &Unit, metric: Metric) -> Option<[f64; 2]> {
+    let logs = match (latencies(unit, metric), rate(metric)) {
         (Some(latencies), _) => latencies.map(|us| -us.ln()),
-        (None, Some(rate)) => {
-            duet.sides.as_ref()?.each_ref().map(|side| (rate(side) / side.elapsed.0 as f64).ln())
-        }
+        (None, Some(rate)) => unit.both()?.each_ref().map(|side| (rate(side) / side.elapsed.0 as f64).ln()),
         (None, None) => return None,
     };
     logs.iter().all(|log| log.is_finite()).then_some(logs)
@@ -85,16 +83,16 @@ pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Meas
 
 /// The same as [`log_ratio`], of two loops that are busy: by CPU time in place of the window. What the kernel
 /// gives to others, and how it shares a CPU between the sides, is then no part of it.
-pub fn log_ratio_of_loops(duet: &Duet, metric: Metric) -> Option<f64> {
+pub fn log_ratio_of_loops(unit: &Unit, metric: Metric) -> Option<f64> {
     if is_rate(metric) {
-        return log_cpu_ratio(duet, metric, &[]).map(|log| -log);
+        return log_cpu_ratio(unit, metric, &[]).map(|log| -log);
     }
-    log_ratio(duet, metric)
+    log_ratio(unit, metric)
 }
 
 /// A latency of both sides in microseconds; `None` but for open loops, and for other metrics.
-pub fn latencies(duet: &Duet, metric: Metric) -> Option<[f64; 2]> {
-    latencies_of(duet.sides.as_ref()?, metric)
+pub fn latencies(unit: &Unit, metric: Metric) -> Option<[f64; 2]> {
+    latencies_of(unit.both()?, metric)
 }
 
 fn latencies_of(sides: &[SideWindow; 2], metric: Metric) -> Option<[f64; 2]> {
@@ -120,8 +118,8 @@ fn latency(histogram: &Histogram, metric: Metric) -> Option<f64> {
 
 /// The log ratio of CPU time per operation, side 0 over side 1: above 0 is more expensive. Of some roles, or
 /// without any of all. Per byte where `metric` counts bytes.
-pub fn log_cpu_ratio(duet: &Duet, metric: Metric, roles: &[Role]) -> Option<f64> {
-    log_cpu_ratio_of(duet.sides.as_ref()?, metric, roles)
+pub fn log_cpu_ratio(unit: &Unit, metric: Metric, roles: &[Role]) -> Option<f64> {
+    log_cpu_ratio_of(unit.both()?, metric, roles)
 }
 
 /// The log ratio of CPU time per operation of two windows, as [`log_cpu_ratio`] has it of a unit.
@@ -144,6 +142,7 @@ fn log_of([ours, theirs]: &[SideWindow; 2], value: impl Fn(&SideWindow) -> f64) 
 mod tests {
     use super::*;
     use linerate_contract::{Bytes, Counts, Nanos};
+    use linerate_model::{Sharing, Sides, Together};
 
     fn side(operations: u64, cpu: u64) -> SideWindow {
         SideWindow {
@@ -155,13 +154,8 @@ mod tests {
         }
     }
 
-    fn duet(sides: Option<[SideWindow; 2]>) -> Duet {
-        serde_json::from_value::<Duet>(serde_json::json!({
-            "suite": "s", "cells": ["a", "b"], "unit": 1, "sharing": "together", "at": 0, "outcome": "ok",
-            "stages": {},
-        }))
-        .map(|duet| Duet { sides, ..duet })
-        .expect("it follows the model")
+    fn duet(sides: Option<[SideWindow; 2]>) -> Unit {
+        Unit::new(Sides::Two([0, 1]), Together { sides, ..Together::new(Sharing::Together) }.into())
     }
 
     #[test]

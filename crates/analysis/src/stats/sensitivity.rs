@@ -7,7 +7,7 @@
 //! (Euler's theorem on homogeneous functions).
 
 use super::ratio::RatioEstimate;
-use linerate_model::{Duet, Metric, SideWindow};
+use linerate_model::{Metric, SideWindow, Unit};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,8 +27,8 @@ pub struct Sensitivity {
 impl Sensitivity {
     /// From the units of one role's probe; `None` without a unit. The estimate and the interval are those of
     /// ratios: Hodges and Lehmann's, and the signed-rank test's.
-    pub fn from_units<'a>(units: impl IntoIterator<Item = &'a Duet>, metric: Metric) -> Option<Self> {
-        let values = units.into_iter().filter_map(|duet| sensitivity(duet, metric));
+    pub fn from_units<'a>(units: impl IntoIterator<Item = &'a Unit>, metric: Metric) -> Option<Self> {
+        let values = units.into_iter().filter_map(|unit| sensitivity(unit, metric));
         let estimate = RatioEstimate::from_logs(values)?;
         let ci95 = estimate.ci95.map(|interval| interval.map(f64::ln));
         Some(Self { value: estimate.ratio.ln(), ci95, n: estimate.n })
@@ -36,9 +36,9 @@ impl Sensitivity {
 }
 
 /// The sensitivity in one unit: the log ratio of rates over that of the CPU time left to the role.
-fn sensitivity(duet: &Duet, metric: Metric) -> Option<f64> {
-    let probe = duet.probe?;
-    let [one, two] = duet.sides.as_ref()?;
+fn sensitivity(unit: &Unit, metric: Metric) -> Option<f64> {
+    let probe = unit.together()?.probe?;
+    let [one, two] = unit.both()?;
     let rate = |side: &SideWindow| {
         let work = if metric.is_bulk() { side.bytes.0 } else { side.operations };
         work as f64 / side.elapsed.0 as f64
@@ -54,11 +54,14 @@ fn sensitivity(duet: &Duet, metric: Metric) -> Option<f64> {
 mod tests {
     use super::*;
     use linerate_contract::{Bytes, Nanos, Role};
-    use linerate_model::{Outcome, Probe, Sharing};
-    use std::collections::BTreeMap;
+    use linerate_model::{Probe, Sharing, Sides, Together};
 
     /// Side 1 has the brake.
-    fn unit(operations: [u64; 2], brake: Option<u64>) -> Duet {
+    fn unit(operations: [u64; 2], brake: Option<u64>) -> Unit {
+        with(Some(Probe { role: Role::Relay, side: 1, share: 0.1 }), operations, brake)
+    }
+
+    fn with(probe: Option<Probe>, operations: [u64; 2], brake: Option<u64>) -> Unit {
         let side = |index: usize| SideWindow {
             elapsed: Nanos(1_000),
             operations: operations[index],
@@ -67,34 +70,23 @@ mod tests {
             brake: brake.filter(|_| index == 1).map(Nanos),
             ..SideWindow::default()
         };
-        Duet {
-            suite: "s".into(),
-            cells: ["a".into(), "a".into()],
-            unit: 1,
-            warmup: false,
-            sharing: Sharing::Turns,
-            probe: Some(Probe { role: Role::Relay, side: 1, share: 0.1 }),
-            at: Nanos::ZERO,
-            outcome: Outcome::Ok,
-            strangers: None,
-            stolen: None,
-            sides: Some([side(0), side(1)]),
-            windows: Vec::new(),
-            stages: BTreeMap::new(),
-        }
+        let sides = Some([side(0), side(1)]);
+        let both = Together { probe, sides, ..Together::new(Sharing::Turns) };
+        Unit::new(Sides::Probed(0, Role::Relay), both.into())
     }
 
-    fn swapped(duet: &Duet) -> Duet {
-        let [one, two] = duet.sides.clone().unwrap();
-        let probe = duet.probe.map(|probe| Probe { side: 1 - probe.side, ..probe });
-        Duet { sides: Some([two, one]), probe, ..duet.clone() }
+    fn swapped(unit: &Unit) -> Unit {
+        let both = unit.together().unwrap();
+        let [one, two] = both.sides.clone().unwrap();
+        let probe = both.probe.map(|probe| Probe { side: 1 - probe.side, ..probe });
+        Unit::new(unit.sides, Together { sides: Some([two, one]), probe, ..both.clone() }.into())
     }
 
     #[test]
     fn a_rate_that_falls_with_the_cpu_time_has_a_sensitivity_of_one_whichever_side_is_probed() {
         let unit = unit([1_000, 900], Some(100));
-        for duet in [swapped(&unit), unit] {
-            let values = [Metric::Seconds, Metric::GbitPerSecond].map(|metric| sensitivity(&duet, metric));
+        for unit in [swapped(&unit), unit] {
+            let values = [Metric::Seconds, Metric::GbitPerSecond].map(|metric| sensitivity(&unit, metric));
             assert!(values.iter().all(|value| (value.unwrap() - 1.0).abs() < 1e-12), "{values:?}");
         }
     }
@@ -110,13 +102,13 @@ mod tests {
         assert!((twice - 1.0).abs() < 0.01, "{twice}");
         assert_eq!(sensitivity(&unit([1_000, 800], Some(0)), Metric::Seconds), None);
         assert_eq!(sensitivity(&unit([1_000, 800], None), Metric::Seconds), None);
-        let plain = Duet { probe: None, ..unit([1_000, 900], Some(100)) };
+        let plain = with(None, [1_000, 900], Some(100));
         assert_eq!(sensitivity(&plain, Metric::Seconds), None);
     }
 
     #[test]
     fn six_units_have_an_interval_that_contains_the_value() {
-        let units: Vec<Duet> = (0..6).map(|n| unit([1_000, 897 + n], Some(100))).collect();
+        let units: Vec<Unit> = (0..6).map(|n| unit([1_000, 897 + n], Some(100))).collect();
         let of_six = Sensitivity::from_units(&units, Metric::Seconds).unwrap();
         let [low, high] = of_six.ci95.unwrap();
         assert!(low < of_six.value && of_six.value < high && high < 1.05, "{of_six:?}");

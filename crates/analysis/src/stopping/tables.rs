@@ -6,7 +6,7 @@ use crate::stats::duet::{is_busy_loop, is_of_windows, log_ratio, log_ratio_of_lo
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::verdict::MARGIN;
-use linerate_model::{Duet, PlannedCell, PlannedPair, PlannedSuite, Trial};
+use linerate_model::{Sides, Unit};
 
 /// The half-width of a budget without a precision of its own: a ratio of 1 is then within the margin.
 const HALF_WIDTH: f64 = MARGIN / 3.0;
@@ -17,7 +17,7 @@ const LEAST_SHARE: f64 = 0.5;
 /// row, and their interval is narrow early, since nothing but the noise is in it.
 const CONTROL_SHARE: f64 = 0.2;
 
-impl Made<'_> {
+impl<'a> Made<'a> {
     /// The wide pairs that are behind their share, and then, up to a half of all, those that lack the fewest
     /// units, so that more become narrow within the time.
     pub(super) fn of_tables(self, index: usize) -> Vec<Need> {
@@ -27,7 +27,7 @@ impl Made<'_> {
         let (Some(goal), left) = (goal, self.seconds_left(index)) else { return Vec::new() };
         let mut wide: Vec<Wide> = self.wide_pairs(index, goal);
         if self.run.budget.is_some() {
-            wide.extend(self.wide_solos(suite, goal));
+            wide.extend(self.wide_solos(index, goal));
         }
         wide.sort_by(|a, b| a.lacks.total_cmp(&b.lacks));
         let most = wide.len().div_ceil(2);
@@ -40,7 +40,7 @@ impl Made<'_> {
         let (mut needs, mut seconds, times) = (Vec::new(), 0.0, self.mean_times(index));
         for need in chosen.flat_map(|wide| wide.needs) {
             if seconds < left && !needs.contains(&need) {
-                seconds += times.get(&need.id()).copied().unwrap_or(0.0);
+                seconds += times.get(&need.sides).copied().unwrap_or(0.0);
                 needs.push(need);
             }
         }
@@ -49,60 +49,64 @@ impl Made<'_> {
 
     fn wide_pairs(self, index: usize, goal: f64) -> Vec<Wide> {
         let suite = &self.run.suites[index];
-        let of_pair = |pair: &PlannedPair| {
-            let units: Vec<&Duet> = self.units(suite).filter(|duet| duet.cells == pair.cells).collect();
+        let of_pair = |pair: [usize; 2]| {
+            let sides = Sides::Two(pair);
+            let units: Vec<&Unit> = self.pair_units(index).filter(|unit| unit.sides == sides).collect();
             let mut tables = suite.tables.iter().filter(|table| is_of_windows(table.metric));
-            let metric =
-                tables.find(|table| pair.cells.iter().all(|cell| table.cells.contains(cell)))?.metric;
+            let metric = tables
+                .find(|table| pair.iter().all(|cell| table.cells.contains(&suite.cells[*cell].id)))?
+                .metric;
             let (counted, too_busy) = undisturbed(units.iter().copied());
-            let log = if self.are_busy_loops(suite, pair) { log_ratio_of_loops } else { log_ratio };
-            let estimate = RatioEstimate::from_logs(counted.iter().filter_map(|duet| log(duet, metric)))?;
+            let log = if self.are_busy_loops(index, pair) { log_ratio_of_loops } else { log_ratio };
+            let estimate = RatioEstimate::from_logs(counted.iter().filter_map(|unit| log(unit, metric)))?;
             let lacks = match too_busy {
                 Some(busy) => f64::from(busy.lacks),
                 None => lacking(estimate.half_width()?, goal, estimate.n)?,
             };
             // Half of the units failed: more time buys little.
             let is_worth_it = estimate.n * 2 >= counted.len() as u32;
-            let unit = units.iter().map(|duet| duet.unit).max().unwrap_or(0) + 1;
+            let number = units.iter().map(|unit| unit.number).max().unwrap_or(0) + 1;
             let made = Some(units.len() as u32);
-            is_worth_it.then(|| Wide { lacks, units: made, needs: vec![Need::for_unit(pair, unit)] })
+            is_worth_it.then(|| Wide { lacks, units: made, needs: vec![Need { sides, number }] })
         };
-        let is_control = |pair: &&PlannedPair| pair.cells[0] == pair.cells[1];
-        let of_controls = self.units(suite).filter(|duet| duet.cells[0] == duet.cells[1]).count() as f64;
-        let has_control_enough = of_controls >= CONTROL_SHARE * self.units(suite).count() as f64;
-        let is_served = |pair: &&PlannedPair| !(has_control_enough && is_control(pair));
+        let of_controls = self.pair_units(index).filter(|unit| unit.sides.is_control()).count() as f64;
+        let has_control_enough = of_controls >= CONTROL_SHARE * self.pair_units(index).count() as f64;
+        let is_served = |[cell, other]: &[usize; 2]| !(has_control_enough && cell == other);
         self.pairs(index).filter(is_served).filter_map(of_pair).collect()
     }
 
-    fn are_busy_loops(self, suite: &PlannedSuite, pair: &PlannedPair) -> bool {
-        let is_busy = |cell: &PlannedCell| {
-            let of_cell =
-                |trial: &&Trial| trial.suite == suite.name && trial.cell == cell.id && !trial.warmup;
-            let alone = self.trials.iter().filter(of_cell);
-            is_busy_loop(cell, alone.filter_map(|trial| trial.measurement.as_ref()))
-        };
-        suite.cells.iter().filter(|cell| pair.cells.contains(&cell.id)).all(is_busy)
+    fn are_busy_loops(self, index: usize, pair: [usize; 2]) -> bool {
+        pair.into_iter().all(|cell| {
+            let alone = self.alone_of(index, cell);
+            is_busy_loop(&self.run.suites[index].cells[cell], alone.filter_map(Unit::measurement))
+        })
+    }
+
+    /// The measured units of a cell alone.
+    fn alone_of(self, suite: usize, cell: usize) -> impl Iterator<Item = &'a Unit> {
+        self.alone().filter(move |unit| (unit.suite, unit.sides.cell(), unit.warmup) == (suite, cell, false))
     }
 
     /// Ratios and errors by the first metric of each table that duets do not have.
-    fn wide_solos(self, suite: &PlannedSuite, goal: f64) -> Vec<Wide> {
-        let rounds = |cell: &str| {
-            let of_cell = |trial: &&Trial| trial.suite == suite.name && trial.cell == cell && !trial.warmup;
-            self.trials.iter().filter(of_cell).map(|trial| trial.round).max().unwrap_or(0)
+    fn wide_solos(self, index: usize, goal: f64) -> Vec<Wide> {
+        let suite = &self.run.suites[index];
+        let need = |cell: usize| {
+            let last = self.alone_of(index, cell).map(|unit| unit.number).max().unwrap_or(0);
+            Need { sides: Sides::One(cell), number: last + 1 }
         };
-        let wide = |cells: Vec<&String>, ratio: f64, [low, high]: [f64; 2], n: u32| {
+        let wide = |cells: &[usize], ratio: f64, [low, high]: [f64; 2], n: u32| {
             let lacks = lacking((high - low) / 2.0 / ratio, goal, n)?;
-            let need = |cell: &String| Need { unit: rounds(cell) + 1, cell: cell.clone(), against: None };
-            Some(Wide { lacks, units: None, needs: cells.into_iter().map(need).collect() })
+            Some(Wide { lacks, units: None, needs: cells.iter().copied().map(need).collect() })
         };
         let of_entry = |entry: &Entry| {
             let compared = entry.vs_baseline.as_ref().filter(|compared| compared.duet.is_none());
-            let ratio = compared.and_then(|c| wide(vec![&entry.id, &c.with], c.ratio, c.ci95, c.n));
+            let cells = |with: &str| Some([entry.place, suite.place(with)?]);
+            let ratio = compared.and_then(|c| wide(&cells(&c.with)?, c.ratio, c.ci95, c.n));
             let error = entry.vs_truth.as_ref();
-            [ratio, error.and_then(|found| wide(vec![&entry.id], found.ratio, found.ci95, found.n))]
+            [ratio, error.and_then(|found| wide(&[entry.place], found.ratio, found.ci95, found.n))]
         };
-        let journal = SortedJournal::sort(self.run, self.trials, self.duets);
-        let tables = judge::suite(suite, &journal, None).tables;
+        let journal = SortedJournal::sort(self.run, self.units);
+        let tables = judge::suite(self.run, index, &journal, None).tables;
         let entries = tables
             .iter()
             .flat_map(|table| table.entries.iter().filter(|entry| entry.metric == table.planned.metric));

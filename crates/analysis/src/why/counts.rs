@@ -2,7 +2,7 @@
 
 use super::{CostDifference, MOST_FALSE, difference};
 use crate::stats::multiplicity::q_values;
-use linerate_model::{Count, Duet, SideWindow};
+use linerate_model::{Count, SideWindow, Unit};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,9 +25,9 @@ pub struct CountDifference {
 }
 
 /// The counts that differ for certain over these units, those of packets first.
-pub fn counts<'a>(units: impl Iterator<Item = &'a Duet>) -> Vec<CountDifference> {
+pub fn counts<'a>(units: impl Iterator<Item = &'a Unit>) -> Vec<CountDifference> {
     let sides: Vec<&[SideWindow; 2]> =
-        units.filter(|unit| !unit.warmup).filter_map(|unit| unit.sides.as_ref()).collect();
+        units.filter(|unit| !unit.warmup).filter_map(|unit| unit.both()).collect();
     let known: BTreeSet<Count> = sides.iter().flat_map(|sides| sides[0].counts.keys()).copied().collect();
     let found: Vec<(CountDifference, f64)> =
         known.into_iter().filter_map(|count| of_count(count, &sides)).collect();
@@ -66,11 +66,10 @@ fn is_of_packets(count: Count) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Nanos;
-    use linerate_model::{Outcome, Sharing};
+    use linerate_model::{Sharing, Sides, Together};
     use std::collections::BTreeMap;
 
-    fn unit(number: u32, segments: [u64; 2], switches: [u64; 2]) -> Duet {
+    fn unit(number: u32, segments: [u64; 2], switches: [u64; 2]) -> Unit {
         let side = |at: usize| SideWindow {
             operations: 1_000,
             counts: BTreeMap::from([
@@ -79,30 +78,17 @@ mod tests {
             ]),
             ..SideWindow::default()
         };
-        Duet {
-            suite: String::new(),
-            cells: ["head".into(), "base".into()],
-            unit: number,
-            warmup: false,
-            sharing: Sharing::Together,
-            probe: None,
-            at: Nanos::ZERO,
-            outcome: Outcome::Ok,
-            sides: Some([side(0), side(1)]),
-            windows: Vec::new(),
-            strangers: None,
-            stolen: None,
-            stages: BTreeMap::new(),
-        }
+        let together = Together { sides: Some([side(0), side(1)]), ..Together::new(Sharing::Together) };
+        Unit { number, ..Unit::new(Sides::Two([1, 0]), together.into()) }
     }
 
     #[test]
     fn one_segment_more_for_each_response_is_told_and_a_few_waits_are_not() {
-        let units: Vec<Duet> = (0..6).map(|number| unit(number, [3_000, 2_000], [310, 300])).collect();
+        let units: Vec<Unit> = (0..6).map(|number| unit(number, [3_000, 2_000], [310, 300])).collect();
         let found = counts(units.iter());
         assert_eq!(found.iter().map(|found| found.count).collect::<Vec<_>>(), [Count::Segments]);
         assert!((found[0].difference - 1.0).abs() < 1e-9 && found[0].per_operation[0] > 2.0, "{found:?}");
-        let equal: Vec<Duet> = (0..6).map(|number| unit(number, [2_000, 2_000], [310, 300])).collect();
+        let equal: Vec<Unit> = (0..6).map(|number| unit(number, [2_000, 2_000], [310, 300])).collect();
         assert!(counts(equal.iter()).is_empty());
         assert!(counts(units[..2].iter()).is_empty(), "two units show no spread");
     }

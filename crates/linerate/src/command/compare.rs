@@ -217,7 +217,7 @@ pub(super) fn measure(
     let cleaned = session.clean_up();
     let end = end.and_then(|end| cleaned.map(|()| end));
     let folder = session.folder();
-    let mut report = report::build(session.run(), session.trials(), session.duets());
+    let mut report = report::build(session.run(), session.made());
     if let (Ok(End::Complete), Some(file), Some(comparison)) = (&end, history, &report.comparison) {
         let kept = || folder.map_or(Ok(()), |folder| history::keep(file, folder, comparison));
         warn(history::append(file, &report, comparison).and_then(|()| kept()));

@@ -199,6 +199,6 @@ fn report_note(folder: &Path) -> String {
 /// A stored run; its warnings are printed.
 fn stored(folder: &Path) -> Result<Stored, Error> {
     let stored = journal::read(folder)?;
-    stored.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
+    stored.journal.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     Ok(stored)
 }

@@ -71,7 +71,7 @@ fn describe(run: &Run, timings: &Timings) -> String {
         let cells = counted(suite.cells.len() as u64, "cell");
         let rounds = counted(suite.rounds, "round");
         let warmup = suite.warmup_rounds;
-        let duets = of_suite.iter().filter(|step| step.against.is_some()).count();
+        let duets = of_suite.iter().filter(|step| !step.sides.is_one()).count();
         let _ = writeln!(text, "{}: {}", suite.name, suite.question);
         let _ = writeln!(
             text,
@@ -102,7 +102,7 @@ fn describe(run: &Run, timings: &Timings) -> String {
                 Ok(seconds) => format!("{seconds:.2} s"),
                 Err(guess) => format!("~{guess:.0} s"),
             };
-            let _ = writeln!(text, "    {:40} {time:>8}", step.id);
+            let _ = writeln!(text, "    {:40} {time:>8}", step.sides.id(suite));
         }
     }
     let [rounds, most] = seconds_in_all(run, timings, &steps);
@@ -111,8 +111,8 @@ fn describe(run: &Run, timings: &Timings) -> String {
         false => String::new(),
     };
     let cells = |is_meant: &dyn Fn(&&Step) -> bool| {
-        let trials = steps.iter().filter(|step| step.against.is_none()).filter(is_meant);
-        trials.map(|step| (step.suite, step.cell)).collect::<BTreeSet<_>>().len()
+        let trials = steps.iter().filter(|step| step.sides.is_one()).filter(is_meant);
+        trials.map(|step| (step.suite, step.sides)).collect::<BTreeSet<_>>().len()
     };
     let unknown = match cells(&|step| seconds_or_guess(run, timings, step).is_err()) {
         0 => String::new(),

@@ -27,7 +27,7 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
                 print(&report::TERMINAL.render(&report::from_stored(&suite), terminal.style(args.long)));
         }
     });
-    let report = report::build(session.run(), session.trials(), session.duets());
+    let report = report::build(session.run(), session.made());
     publish(&report, session.folder(), &args.run);
     session.folder().map(report_note).into_iter().for_each(|text| note(&text));
     printed?;
@@ -37,7 +37,7 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
             note(&format!("interrupted; go on with: linerate run --resume {}", folder.display()));
             Ok(ExitCode::from(130))
         }
-        (End::Complete, _) if session.trials().iter().any(|trial| trial.outcome == Outcome::Ok) => {
+        (End::Complete, _) if session.made().units.iter().any(|unit| unit.outcome == Outcome::Ok) => {
             Ok(ExitCode::SUCCESS)
         }
         (End::Complete, None) => Err(Error::NothingMeasured(

@@ -2,7 +2,7 @@
 
 use super::{JOURNAL_FILE, PACKED_FILE, PROFILE_FILE, RUN_FILE};
 use crate::error::Error;
-use crate::measurement::journal::{Lines, read_lines};
+use crate::measurement::journal::read_journal;
 use crate::measurement::{PROFILE_SCHEMA, Profile, RUN_SCHEMA, Run, Stored};
 use flate2::read::MultiGzDecoder;
 use std::fs::{File, OpenOptions};
@@ -25,9 +25,8 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
     })?;
     let run = parse_run(&path, &text)?;
     let (path, journal) = open_journal(folder)?;
-    let Lines { trials, duets, warnings } =
-        read_lines(&path.display().to_string(), journal).map_err(Error::file(&path))?;
-    Ok(Stored { run, trials, duets, warnings })
+    let journal = read_journal(&run, &path.display().to_string(), journal).map_err(Error::file(&path))?;
+    Ok(Stored { run, journal })
 }
 
 /// The profiles of a stored run; `None` where there are none, or none that this linerate can read.

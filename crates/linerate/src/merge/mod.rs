@@ -50,7 +50,7 @@ fn read_one(argument: &str) -> Result<Source, Error> {
     }
     let host = named.map_or_else(|| stored.run.host.name.clone(), |(name, _)| name.to_owned());
     let report = report::from_stored(&stored);
-    Ok(Source { host, folder, run: stored.run, report, warnings: stored.warnings })
+    Ok(Source { host, folder, run: stored.run, report, warnings: stored.journal.warnings })
 }
 
 /// Names the next step for a folder that is missing, or has runs only in its folders.

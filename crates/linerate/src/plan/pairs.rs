@@ -70,6 +70,7 @@ pub(super) fn no_window(cell: &PlannedCell, registry: &Registry) -> Option<&'sta
 mod tests {
     use super::*;
     use crate::measurement::Run;
+    use crate::plan::Step;
     use crate::suite::{self, Form};
     use std::path::Path;
 
@@ -121,7 +122,8 @@ mod tests {
         let mut run = Run { suites, published: true, quick: true, ..Run::default() };
         let pair = "published/nginx/iptables | published/nginx/direct";
         let count = |run: &Run, id: &str| {
-            crate::plan::order(run).iter().filter(|step| step.id == id && !step.warmup).count()
+            let is_it = |step: &&Step| step.sides.id(&run.suites[step.suite]) == id && !step.warmup;
+            crate::plan::order(run).iter().filter(is_it).count()
         };
         assert_eq!(count(&run, "published/nginx/direct"), 3);
         assert_eq!(count(&run, "published-lan/nginx/direct"), 6);

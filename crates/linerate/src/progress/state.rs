@@ -1,7 +1,7 @@
 //! What a run does now, in words and as a share of its time. All of it is a function of an instant.
 
 use super::Left;
-use crate::measurement::PlannedSuite;
+use crate::measurement::{PlannedSuite, Sides};
 use crate::plan::Step;
 use crate::report::numbers::whole_seconds;
 use std::time::{Duration, Instant};
@@ -81,20 +81,20 @@ impl State {
 
     /// The next trial or unit.
     pub(super) fn next(&mut self, step: &Step, suite: &PlannedSuite, left: Left, now: Instant) {
-        let words = match step.against {
+        let words = match step.sides {
             _ if step.warmup => "warming up".to_owned(),
-            None if self.is_comparison => "each alone".to_owned(),
+            Sides::One(_) if self.is_comparison => "each alone".to_owned(),
             // A control has numbers of its own.
-            Some(other) if self.is_comparison && other == step.cell => self.pairs.words.clone(),
-            Some(_) if self.is_comparison => {
-                self.pairs.next(step.unit, pairs_of(suite), left, now);
+            sides if self.is_comparison && sides.is_control() => self.pairs.words.clone(),
+            _ if self.is_comparison => {
+                self.pairs.next(step.number, pairs_of(suite), left, now);
                 self.pairs.words.clone()
             }
             _ if step.round > suite.rounds => "more units of what is open".to_owned(),
             _ => format!("round {} of {}", step.round, suite.rounds),
         };
         let words = self.with_name(suite, words);
-        self.doing = Some(Doing { words, id: Some(step.id.clone()), left, since: now });
+        self.doing = Some(Doing { words, id: Some(step.sides.id(suite)), left, since: now });
     }
 
     fn with_name(&self, suite: &PlannedSuite, words: String) -> String {
@@ -167,7 +167,7 @@ fn pairs_of(suite: &PlannedSuite) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::PlannedPair;
+    use crate::measurement::{PlannedCell, PlannedPair};
 
     const WARM: &str = "warming up";
 
@@ -181,11 +181,14 @@ mod tests {
 
     fn suite(pairs: &[[&str; 2]]) -> PlannedSuite {
         let pairs = pairs.iter().map(|cells| pair(*cells)).collect();
-        PlannedSuite { name: "proxy".into(), rounds: 9, pairs, ..PlannedSuite::default() }
+        let cell = |id: &str| PlannedCell { id: id.into(), ..PlannedCell::default() };
+        let cells = ["a", "b"].map(cell).into();
+        PlannedSuite { name: "proxy".into(), rounds: 9, pairs, cells, ..PlannedSuite::default() }
     }
 
-    fn step(against: Option<usize>, unit: u32, warmup: bool) -> Step {
-        Step { suite: 0, cell: 0, against, probe: None, id: "a | b".into(), round: unit, unit, warmup }
+    fn step(against: Option<usize>, number: u32, warmup: bool) -> Step {
+        let sides = against.map_or(Sides::One(0), |other| Sides::Two([0, other]));
+        Step { round: number, number, warmup, ..Step::new(0, sides) }
     }
 
     fn left(suite: f64) -> Left {

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::axes::Axes;
 use crate::error::Error;
-use crate::measurement::{Metric, Outcome, PlannedCell, PlannedRate, PlannedSuite};
+use crate::measurement::{Metric, Outcome, PlannedCell, PlannedRate, PlannedSuite, Sides};
 use crate::parameters::Parameters;
 use crate::plan::Step;
 use crate::progress::note;
@@ -30,10 +30,9 @@ impl Session {
         }
         let rate = self.run.policy().verdict().and_then(|comparison| comparison.rate);
         let Some(rate @ PlannedRate::Share(_)) = rate else { return Ok(()) };
-        let place = |id: &String| planned.cells.iter().position(|cell| cell.id == *id);
-        let pairs = planned.pairs.iter().filter(|pair| pair.cells[0] != pair.cells[1]);
-        let pairs = pairs.filter_map(|pair| Some((place(&pair.cells[0])?, place(&pair.cells[1])?)));
-        for (head, base) in pairs.collect::<Vec<_>>() {
+        let pairs = planned.pairs.iter().filter_map(|pair| planned.places(pair));
+        let pairs = pairs.filter(|[head, base]| head != base);
+        for [head, base] in pairs.collect::<Vec<_>>() {
             if !planned.cells[base].is_paced_in_turns() || !is_open(&planned.cells[base]) {
                 continue;
             }
@@ -57,14 +56,13 @@ impl Session {
         let id = closed.cells[cell].id.clone();
         let parameters = Parameters { rate: None, load: None, ..closed.cells[cell].parameters };
         (closed.cells[cell].parameters, closed.cells[cell].pairs) = (parameters, None);
-        let step =
-            Step { suite, cell, against: None, probe: None, id: id.clone(), round: 1, unit: 1, warmup: true };
+        let step = Step { warmup: true, ..Step::new(suite, Sides::One(cell)) };
         self.progress.stage(planned, &format!("measuring the capacity of {id}"));
         let cpus = self.lab.cpus();
         let (registry, programs, servers) = (&self.registry, &self.programs, self.servers.as_ref());
         let context = Context { registry, programs, cpus: &cpus, hosts: &self.run.hosts, servers };
         let trial = trial::run(self.lab.as_mut(), context, &closed, &step)?;
-        let capacity = trial.measurement.as_ref().and_then(|found| Metric::OperationsPerSecond.value(found));
+        let capacity = trial.measurement().and_then(|found| Metric::OperationsPerSecond.value(found));
         note(&match capacity {
             Some(capacity) => format!("{id}: {capacity:.0}/s in a closed loop"),
             None => format!("{id}: its capacity could not be measured"),

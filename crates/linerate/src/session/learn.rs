@@ -4,7 +4,7 @@ use super::Session;
 use crate::error::Error;
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{LabError, Written};
-use crate::measurement::{DEFAULT_BUILD, Entry, PlannedSuite, Sharing, Stage};
+use crate::measurement::{DEFAULT_BUILD, PlannedSuite, Sharing, Stage, Unit};
 use crate::subject::{self, Learner, Servers};
 use crate::system::VERIFIER;
 use crate::trial::Context;
@@ -15,7 +15,7 @@ use linerate_contract::Role;
 #[derive(Default)]
 pub(super) struct First {
     /// The first measurements.
-    pub(super) entries: Vec<Entry>,
+    pub(super) units: Vec<Unit>,
     /// First lines of the servers on stderr.
     pub(super) written: Vec<Written>,
 }
@@ -88,10 +88,10 @@ impl Session {
             // Of two errors, the first one is the cause.
             let mut measured = measured?;
             stopped.into_iter().collect::<Result<(), LabError>>()?;
-            if let Some(Entry::Duet(unit)) = measured.last_mut() {
+            if let Some(unit) = measured.last_mut() {
                 unit.stages.insert(Stage::Stop, stop);
             }
-            all.entries.extend(measured);
+            all.units.extend(measured);
         }
         Ok(all)
     }

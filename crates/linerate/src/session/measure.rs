@@ -2,7 +2,7 @@
 
 use super::{Event, Session};
 use crate::error::Error;
-use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Run, Sharing, Trial, pair_id};
+use crate::measurement::{Outcome, PlannedSuite, Run, Sharing, Sides, Unit};
 use crate::plan::{self, Step};
 use crate::progress::Left;
 use crate::stats::sharing::{Likeness, sharing};
@@ -20,37 +20,42 @@ impl Session {
     /// # Errors
     /// The user stopped the run, the journal cannot be written, or the lab is lost.
     pub(super) fn measure_suite(&mut self, suite: usize, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
-        let mut done: BTreeSet<(String, String, u32, bool)> = self.trials.iter().map(key_of).collect();
-        done.extend(self.duets.iter().map(|duet| (duet.suite.clone(), duet.id(), duet.unit, duet.warmup)));
-        let name = self.run.suites[suite].name.clone();
+        let units = self.made.units.iter();
+        let done: BTreeSet<_> =
+            units.map(|unit| (unit.suite, unit.sides, unit.number, unit.warmup)).collect();
         let mut open = plan::order_of(&self.run, suite);
-        open.retain(|step| !done.contains(&(name.clone(), step.id.clone(), step.unit, step.warmup)));
+        open.retain(|step| !done.contains(&(step.suite, step.sides, step.number, step.warmup)));
         let cpus = self.lab.cpus();
         let later = self.later(suite);
         let (mut round, mut is_announced) = (1, false);
         for (index, step) in open.iter().enumerate() {
             if step.round > round && !step.warmup {
                 round = step.round;
-                let has_begun = self.trials.iter().any(|t| t.suite == name && t.round == round && !t.warmup);
-                let ids = open[index..].iter().take_while(|step| step.round == round).map(|step| &step.id);
-                if !has_begun && !self.made().has_time_for(suite, ids) {
+                let is_of_round =
+                    |unit: &Unit| unit.sides.is_one() && (unit.number, unit.warmup) == (round, false);
+                let has_begun = self.made.units.iter().any(|unit| unit.suite == suite && is_of_round(unit));
+                let sides =
+                    open[index..].iter().take_while(|step| step.round == round).map(|step| step.sides);
+                if !has_begun && !self.questions().has_time_for(suite, sides) {
                     open[index..].iter().for_each(|_| self.progress.done());
                     break;
                 }
             }
             // When a solo trial of each cell was made.
-            if !is_announced && !step.warmup && step.against.is_some() {
+            if !is_announced && !step.warmup && !step.sides.is_one() {
                 is_announced = true;
-                let solos = open[index..].iter().filter(|step| step.against.is_none()).count();
-                self.made().prospect(suite, solos).map(Event::Prospect).into_iter().for_each(&mut *on);
+                let solos = open[index..].iter().filter(|step| step.sides.is_one()).count();
+                self.questions().prospect(suite, solos).map(Event::Prospect).into_iter().for_each(&mut *on);
             }
-            if self.is_given_up(step) {
+            if self.questions().is_given_up(suite, step.sides) {
                 self.progress.done();
                 continue;
             }
             let of_rounds = || seconds(&self.run, &self.timings, &open[index..]);
-            let of_suite =
-                self.run.budget.map_or_else(of_rounds, |_| Some(self.made().seconds_left(suite).max(0.0)));
+            let of_suite = self
+                .run
+                .budget
+                .map_or_else(of_rounds, |_| Some(self.questions().seconds_left(suite).max(0.0)));
             self.progress.next(step, &self.run.suites[suite], Left { suite: of_suite, later });
             self.make(step, &cpus)?;
             self.take_written(step, on)?;
@@ -66,17 +71,18 @@ impl Session {
         let cpus = self.lab.cpus();
         let later = self.later(suite);
         // Once more, by the spread of the first units.
-        if self.duets.iter().map(|duet| duet.unit).max() == Some(first_rounds(&self.run)) {
-            self.made().prospect(suite, 0).map(Event::Prospect).into_iter().for_each(on);
+        if self.together().map(|unit| unit.number).max() == Some(first_rounds(&self.run)) {
+            self.questions().prospect(suite, 0).map(Event::Prospect).into_iter().for_each(on);
         }
         loop {
-            let open = plan::further(&self.run, suite, &self.made().needs(suite), self.duets.len());
+            let open =
+                plan::further(&self.run, suite, &self.questions().needs(suite), self.together().count());
             if open.is_empty() {
                 return Ok(());
             }
             self.progress.add(open.len() as u64);
             for step in &open {
-                let of_suite = Some(self.made().seconds_left(suite).max(0.0));
+                let of_suite = Some(self.questions().seconds_left(suite).max(0.0));
                 self.progress.next(step, &self.run.suites[suite], Left { suite: of_suite, later });
                 self.make(step, &cpus)?;
             }
@@ -87,7 +93,7 @@ impl Session {
     fn later(&self, suite: usize) -> (usize, f64) {
         let last = self.run.suites.len() - 1;
         let seconds = match self.run.budget {
-            Some(_) => self.made().seconds_left(last) - self.made().seconds_left(suite),
+            Some(_) => self.questions().seconds_left(last) - self.questions().seconds_left(suite),
             None => {
                 let after = suite + 1..=last;
                 let steps: Vec<Step> = after.flat_map(|index| plan::order_of(&self.run, index)).collect();
@@ -102,104 +108,94 @@ impl Session {
         let (registry, programs, servers) = (&self.registry, &self.programs, self.servers.as_ref());
         let context = Context { registry, programs, cpus, hosts: &self.run.hosts, servers };
         let planned = &self.run.suites[step.suite];
-        let least = if step.warmup { Nanos::ZERO } else { self.made().least_window(step.suite, step.unit) };
+        let least =
+            if step.warmup { Nanos::ZERO } else { self.questions().least_window(step.suite, step.number) };
         // Tables have one window: their units decide by ranks alone.
-        let is_compared = self.run.policy().is_sequential() && !step.warmup && step.probe.is_none();
+        let is_compared = self.run.policy().is_sequential() && !step.warmup && step.sides.probed().is_none();
         let windows = if is_compared { WINDOWS } else { 1 };
         let least = least.max(Nanos(self.run.learned.least_window().0 * u64::from(windows)));
         let manner = Manner::at_least(self.sharing_of(step), least, windows);
-        let entry = match (step.against, &mut self.second) {
-            (None, _) | (_, None) => trial::run(self.lab.as_mut(), context, planned, step).map(Entry::Trial),
-            (Some(_), Some(second)) => {
+        let unit = match &mut self.second {
+            Some(second) if !step.sides.is_one() => {
                 let labs = [self.lab.as_mut(), second.as_mut()];
-                trial::duet::run(labs, context, planned, step, manner, self.run.seed).map(Entry::Duet)
+                trial::duet::run(labs, context, planned, step, manner, self.run.seed)
             }
+            _ => trial::run(self.lab.as_mut(), context, planned, step),
         };
-        self.keep(entry?)?;
+        self.keep(unit?)?;
         self.progress.done();
         Ok(())
     }
 
-    /// Appends an entry to the journal.
+    /// Appends a unit to the journal.
     ///
     /// # Errors
     /// The journal cannot be written.
-    pub(super) fn keep(&mut self, entry: Entry) -> Result<(), Error> {
-        self.journal.append(&entry)?;
-        self.take(entry);
+    pub(super) fn keep(&mut self, unit: Unit) -> Result<(), Error> {
+        self.journal.append(&unit)?;
+        let suite = &self.run.suites[unit.suite];
+        if let Outcome::Failed { stage, reason, .. } = &unit.outcome {
+            let (id, round) = (unit.sides.id(suite), unit.number);
+            self.progress.print(&format!("{id} failed in round {round} at {stage}: {reason}"));
+        }
+        self.timings.update(suite, &unit);
+        self.made.units.push(unit);
         Ok(())
     }
 
-    fn is_given_up(&self, step: &Step) -> bool {
-        let id = |cell: usize| self.run.suites[step.suite].cells[cell].id.as_str();
-        self.made().is_given_up(step.suite, &step.id, id(step.cell), step.against.map(id))
+    /// The units of two cells so far.
+    fn together(&self) -> impl Iterator<Item = &Unit> {
+        self.made.units.iter().filter(|unit| !unit.sides.is_one())
+    }
+
+    /// The units of these cells so far.
+    fn units(&self, suite: usize, sides: Sides) -> impl Iterator<Item = &Unit> {
+        self.made.units.iter().filter(move |unit| unit.suite == suite && unit.sides == sides)
     }
 
     /// The same for all units of a pair: by its table, or, of builds and commands, by their warm-up units.
     /// Turns are right for all (docs/decisions/pairs.md).
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];
-        let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == step.id;
-        let earlier = self.duets.iter().find(|duet| !duet.warmup && of_pair(duet)).map(|duet| duet.sharing);
-        let cells = [step.cell, step.against.unwrap_or(step.cell)].map(|cell| &suite.cells[cell]);
-        let of_table = cells[0].pairs.filter(|_| cells[0].pairs == cells[1].pairs && step.probe.is_none());
+        let mut earlier = self.units(step.suite, step.sides).filter(|unit| !unit.warmup);
+        let earlier = earlier.find_map(|unit| Some(unit.together()?.sharing));
+        let (cell, is_probe) = (step.sides.cell(), step.sides.probed().is_some());
+        let other = step.sides.beside().unwrap_or(cell);
+        let [of_cell, of_other] = [cell, other].map(|cell| suite.cells[cell].pairs);
+        let of_table = of_cell.filter(|_| of_cell == of_other && !is_probe);
         // Side by side, the other side of a probe would get what is taken.
-        let can_share = self.can_share() && step.probe.is_none();
+        let can_share = self.can_share() && !is_probe;
         earlier.unwrap_or_else(|| match of_table {
             Some(Sharing::Alternating) => Sharing::Alternating,
             _ if !can_share => Sharing::Turns,
             Some(sharing) => sharing,
             None if !self.run.policy().is_sequential() => Sharing::Turns,
             None if step.warmup => Sharing::Together,
-            None if cells[0].id == cells[1].id => self.as_most_pairs(suite, &cells[1].id),
-            None => self.by_warm_up(suite, [&cells[0].id, &cells[1].id]),
+            None if cell == other => self.as_most_pairs(step.suite, other),
+            None => self.by_warm_up(step.suite, [cell, other]),
         })
     }
 
     /// A control is measured as most of the pairs are whose baseline it is, so that it has their bias.
-    fn as_most_pairs(&self, suite: &PlannedSuite, baseline: &str) -> Sharing {
-        let pairs = suite.pairs.iter().filter(|pair| pair.cells[1] == baseline);
-        let others = pairs.filter(|pair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none());
-        let found: Vec<Sharing> =
-            others.map(|pair| self.by_warm_up(suite, [&pair.cells[0], &pair.cells[1]])).collect();
+    fn as_most_pairs(&self, suite: usize, baseline: usize) -> Sharing {
+        let planned = &self.run.suites[suite];
+        let pairs = planned.pairs.iter().filter(|pair| pair.no_duet.is_none());
+        let pairs = pairs.filter_map(|pair| planned.places(pair));
+        let others = pairs.filter(|[cell, other]| cell != other && *other == baseline);
+        let found: Vec<Sharing> = others.map(|pair| self.by_warm_up(suite, pair)).collect();
         let in_turns = found.iter().filter(|sharing| **sharing == Sharing::Turns).count();
         if 2 * in_turns > found.len() { Sharing::Turns } else { Sharing::Together }
     }
 
     /// By a pair's warm-up unit, which runs side by side, and the first trial of each cell. A pair without
     /// them takes turns, which is right for all.
-    fn by_warm_up(&self, suite: &PlannedSuite, cells: [&str; 2]) -> Sharing {
-        let id = pair_id(cells);
-        let of_pair = |duet: &&Duet| duet.suite == suite.name && duet.id() == id;
-        let warm = self.duets.iter().filter(of_pair).find_map(|duet| duet.sides.as_ref());
-        let alone = |cell: &str| {
-            let mut of_cell = self.trials.iter().filter(|t| t.suite == suite.name && t.cell == cell);
-            of_cell.find_map(|trial| trial.measurement.as_ref())
-        };
+    fn by_warm_up(&self, suite: usize, cells: [usize; 2]) -> Sharing {
+        let warm = self.units(suite, Sides::Two(cells)).find_map(Unit::both);
+        let [cell, other] = cells.map(|cell| self.units(suite, Sides::One(cell)).find_map(Unit::measurement));
         let likeness = if self.servers.is_some() { Likeness::OF_COMMANDS } else { Likeness::OF_BUILDS };
-        match (warm, alone(cells[0]), alone(cells[1])) {
+        match (warm, cell, other) {
             (Some(sides), Some(cell), Some(other)) => sharing(sides, [cell, other], likeness),
             _ => Sharing::Turns,
-        }
-    }
-
-    fn take(&mut self, entry: Entry) {
-        let (id, outcome, round) = match &entry {
-            Entry::Trial(trial) => (trial.cell.clone(), &trial.outcome, trial.round),
-            Entry::Duet(duet) => (duet.id(), &duet.outcome, duet.unit),
-        };
-        if let Outcome::Failed { stage, reason, .. } = outcome {
-            self.progress.print(&format!("{id} failed in round {round} at {stage}: {reason}"));
-        }
-        match entry {
-            Entry::Trial(trial) => {
-                self.timings.update(&trial);
-                self.trials.push(trial);
-            }
-            Entry::Duet(duet) => {
-                self.timings.update_pair(&duet);
-                self.duets.push(duet);
-            }
         }
     }
 }
@@ -208,9 +204,9 @@ impl Session {
 fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
     let time = |step: &Step| {
         let suite = &run.suites[step.suite];
-        match step.against {
-            None => timings.seconds(suite, step.cell),
-            Some(_) => Some(timings.seconds_of_pair(&suite.name, &step.id)),
+        match step.sides {
+            Sides::One(cell) => timings.seconds(suite, cell),
+            _ => Some(timings.seconds_of_pair(suite, step.sides)),
         }
     };
     steps.iter().map(time).sum()
@@ -219,7 +215,7 @@ fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
 /// Seconds of a step; `Err` is a guess: there is no earlier trial of the cell.
 pub fn seconds_or_guess(run: &Run, timings: &Timings, step: &Step) -> Result<f64, f64> {
     let known = seconds(run, timings, std::slice::from_ref(step));
-    known.ok_or_else(|| guess(&run.suites[step.suite], step.cell))
+    known.ok_or_else(|| guess(&run.suites[step.suite], step.sides.cell()))
 }
 
 /// Seconds of these steps of a run: the rounds, and at most, with the units that may follow in their suites.
@@ -235,10 +231,6 @@ pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> [f64; 2] 
     };
     let sum = |[low, high]: [f64; 2], [rounds, most]: [f64; 2]| [low + rounds, high + most];
     run.suites.iter().enumerate().map(of_suite).fold([0.0; 2], sum)
-}
-
-fn key_of(trial: &Trial) -> (String, String, u32, bool) {
-    (trial.suite.clone(), trial.cell.clone(), trial.round, trial.warmup)
 }
 
 #[cfg(test)]
@@ -262,8 +254,8 @@ mod tests {
             let suites = plan::suites(std::slice::from_ref(suite), &registry, &Choice::default()).unwrap();
             let run = Run { suites, ..Run::default() };
             let time = |step: &Step| {
-                let alternates = run.suites[0].cells[step.cell].pairs == Some(Sharing::Alternating);
-                match step.against {
+                let alternates = run.suites[0].cells[step.sides.cell()].pairs == Some(Sharing::Alternating);
+                match step.sides.beside() {
                     Some(_) if alternates => ALTERNATING,
                     _ => seconds_or_guess(&run, &timings, step).unwrap_or_else(|guess| guess),
                 }

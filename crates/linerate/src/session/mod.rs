@@ -26,8 +26,9 @@ use crate::interrupt;
 use crate::journal::{self, Journal};
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError, Site};
+use crate::measurement::journal::Journal as Units;
 use crate::measurement::{
-    Duet, Learned, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Stored, Trial, WrittenBySubject,
+    Learned, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Stored, Unit, WrittenBySubject,
 };
 use crate::placement;
 use crate::plan;
@@ -72,8 +73,7 @@ pub struct Session {
     /// The second lab of a duet, where the run has duets.
     second: Option<Box<dyn Lab>>,
     run: Run,
-    trials: Vec<Trial>,
-    duets: Vec<Duet>,
+    made: Units,
     journal: Journal,
     timings: Timings,
     progress: Progress,
@@ -134,18 +134,17 @@ impl Session {
         };
         let lab = raise()?;
         let second = suites.iter().any(has_duets).then(raise).transpose()?;
-        let (run, trials, duets, journal) = match (resumed, stored) {
+        let (run, made, journal) = match (resumed, stored) {
             (Some(folder), Some(stored)) => stored::open(folder, stored, suites)?,
             _ => {
                 let run = new_run(request, suites, lab.as_ref());
                 let journal = Journal::new(out.cloned(), &run)?;
-                (run, Vec::new(), Vec::new(), journal)
+                (run, Units::default(), journal)
             }
         };
         let servers = run.servers();
         let servers = servers.map(|(subjects, load)| Servers::new(subjects, load, run.learned.clone()));
-        let done = trials.len() + duets.len();
-        let progress = Progress::new(&run, done as u64, request.quiet);
+        let progress = Progress::new(&run, made.units.len() as u64, request.quiet);
         Ok(Self {
             registry,
             script: programs::script(script)?,
@@ -154,8 +153,7 @@ impl Session {
             lab,
             second,
             run,
-            trials,
-            duets,
+            made,
             journal,
             timings: Timings::load(),
             progress,
@@ -212,34 +210,25 @@ impl Session {
         &self.run
     }
 
-    /// Every trial of the run so far.
-    pub fn trials(&self) -> &[Trial] {
-        &self.trials
+    /// What the journal of the run has so far.
+    pub fn made(&self) -> &Units {
+        &self.made
     }
 
-    /// Every unit of the run so far.
-    pub fn duets(&self) -> &[Duet] {
-        &self.duets
-    }
-
-    fn made(&self) -> Made<'_> {
-        Made { run: &self.run, trials: &self.trials, duets: &self.duets }
+    fn questions(&self) -> Made<'_> {
+        Made { run: &self.run, units: &self.made.units }
     }
 
     fn has_trials(&self, suite: usize) -> bool {
-        self.trials.iter().any(|trial| trial.suite == self.run.suites[suite].name)
+        self.made.units.iter().any(|unit| unit.suite == suite && unit.sides.is_one())
     }
 
     /// A suite of the run by itself.
     fn part(&self, suite: usize) -> Stored {
+        let units = self.made.units.iter().filter(|unit| unit.suite == suite);
+        let units = units.map(|unit| Unit { suite: 0, ..unit.clone() }).collect();
         let suites = vec![self.run.suites[suite].clone()];
-        let name = &suites[0].name;
-        Stored {
-            trials: self.trials.iter().filter(|trial| trial.suite == *name).cloned().collect(),
-            duets: self.duets.iter().filter(|duet| duet.suite == *name).cloned().collect(),
-            run: Run { suites, ..self.run.clone() },
-            warnings: Vec::new(),
-        }
+        Stored { journal: Units { units, ..Units::default() }, run: Run { suites, ..self.run.clone() } }
     }
 }
 

@@ -61,7 +61,7 @@ impl Session {
         }
         self.run.suites[suite] = now;
         self.journal.plan(&self.run)?;
-        first.entries.into_iter().try_for_each(|entry| self.keep(entry))?;
+        first.units.into_iter().try_for_each(|unit| self.keep(unit))?;
         self.keep_written(suite, 0, first.written, on)
     }
 }

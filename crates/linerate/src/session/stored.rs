@@ -5,8 +5,9 @@ use crate::arm::Arm;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::lab::program::quoted;
+use crate::measurement::journal::Journal as Units;
 use crate::measurement::{
-    Duet, PlannedArm, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Run, Stored, Subject, Trial,
+    PlannedArm, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Run, Stored, Subject,
 };
 use crate::plan::{self, Choice};
 use crate::suite;
@@ -168,15 +169,15 @@ pub(super) fn open(
     folder: &Path,
     stored: Stored,
     now: Vec<PlannedSuite>,
-) -> Result<(Run, Vec<Trial>, Vec<Duet>, Journal), Error> {
-    let Stored { run, trials, duets, warnings } = stored;
-    warnings.iter().for_each(|warning| crate::progress::note(&format!("warning: {warning}")));
+) -> Result<(Run, Units, Journal), Error> {
+    let Stored { run, journal: made } = stored;
+    made.warnings.iter().for_each(|warning| crate::progress::note(&format!("warning: {warning}")));
     for suite in &run.suites {
         let now = now.iter().find(|s| s.name == suite.name);
         check_same(folder, &without_systems(suite), now.map(without_systems).as_ref())?;
     }
     let journal = Journal::open(folder, &run)?;
-    Ok((run, trials, duets, journal))
+    Ok((run, made, journal))
 }
 
 /// Checks that each cell of `suite` is unchanged in `now`.

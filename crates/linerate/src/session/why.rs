@@ -62,7 +62,7 @@ impl Session {
 
     /// The pairs of cells, each with its baseline, that are to be explained.
     fn unexplained(&self, suite: usize) -> Vec<[usize; 2]> {
-        let report = report::build(&self.run, &self.trials, &self.duets);
+        let report = report::build(&self.run, &self.made);
         let Some(comparison) = report.comparison else { return Vec::new() };
         let planned = &self.run.suites[suite].cells;
         let is_meant = |verdict: Verdict| {

@@ -14,11 +14,11 @@ impl Session {
     /// # Errors
     /// `run.json` cannot be written.
     pub(super) fn take_written(&mut self, step: &Step, on: &mut dyn FnMut(Event)) -> Result<(), Error> {
-        if step.against.is_some() {
+        if !step.sides.is_one() {
             return Ok(());
         }
         let written = self.lab.written();
-        self.keep_written(step.suite, step.cell, written, on)
+        self.keep_written(step.suite, step.sides.cell(), written, on)
     }
 
     /// Keeps what the subjects of a cell wrote, the first time.

@@ -4,11 +4,11 @@
 //! is a fresh pair of processes with one window, in a comparison with several, one after the other, each with
 //! connections of its own; the order in which the sides start is random.
 
-use super::windows::{Manner, Place, Unit};
+use super::windows::{Manner, Windows};
 use super::{Context, Stages, Stopped, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label};
-use crate::measurement::{Duet, PlannedCell, PlannedSuite, Probe, Stage};
+use crate::measurement::{PlannedCell, PlannedSuite, Probe, Stage, Unit};
 use crate::plan::Step;
 use linerate_contract::Nanos;
 use rand::{RngExt, SeedableRng};
@@ -30,25 +30,26 @@ pub fn run(
     step: &Step,
     manner: Manner,
     seed: u64,
-) -> Result<Duet, LabError> {
-    let cells = [&suite.cells[step.cell], &suite.cells[step.against.unwrap_or(step.cell)]];
+) -> Result<Unit, LabError> {
+    let cell = step.sides.cell();
+    let cells = [cell, step.sides.beside().unwrap_or(cell)].map(|cell| &suite.cells[cell]);
     let at = labs[0].now();
-    let of_role = step.probe.map_or(0, |role| role as u64 + 1) << 16;
-    let mut random =
-        Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.unit) ^ of_role ^ (step.cell as u64) << 32);
-    let probe = step.probe.map(|role| Probe { role, side: random.random_range(0..2), share: PROBE_SHARE });
+    let of_role = step.sides.probed().map_or(0, |role| role as u64 + 1) << 16;
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ u64::from(step.number) ^ of_role ^ (cell as u64) << 32);
+    let probe =
+        step.sides.probed().map(|role| Probe { role, side: random.random_range(0..2), share: PROBE_SHARE });
     let mut stages = BTreeMap::new();
     // Neither side has a place of its own: what differs between the labs is noise, not bias.
     let [one, two] = labs;
     let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let [first_to_start, first_to_warm_up] = random.random();
-    let mut unit = Unit::new(context, cells, manner, probe, random);
+    let mut windows = Windows::new(context, cells, manner, probe, random);
     let result = (|| {
-        let launches = unit.launches(step.warmup)?;
+        let launches = windows.launches(step.warmup)?;
         let label = |cell: &PlannedCell| Label {
             suite: suite.name.clone(),
             cell: cell.id.clone(),
-            round: step.unit,
+            round: step.number,
             warmup: step.warmup,
         };
         // What is ready first rests until the other is: that is no side's either. Both warm up together.
@@ -58,7 +59,7 @@ pub fn run(
         both_stages([&mut *a, &mut *b], first_to_warm_up, &mut stages, |lab, side, stages| {
             warm_up(lab, &launches[side], stages)
         })?;
-        unit.measure([&mut *a, &mut *b], &launches, &mut stages)
+        windows.measure([&mut *a, &mut *b], &launches, &mut stages)
     })();
     let begin = a.now();
     let ended = on_both([&mut *a, &mut *b], false, |lab, _| {
@@ -66,8 +67,7 @@ pub fn run(
     });
     stages.insert(Stage::Stop, a.now().since(begin));
     let [one, two] = ended;
-    let place = Place { suite: &suite.name, unit: step.unit, warmup: step.warmup, at };
-    unit.entry(place, one.and(two).and(result), stages)
+    windows.unit(step, at, one.and(two).and(result), stages)
 }
 
 /// Does a stage on both sides at once, and adds the longer time, also of one that fails: a budget counts it.

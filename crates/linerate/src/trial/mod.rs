@@ -11,8 +11,8 @@ mod work;
 
 use crate::lab::{ClientRun, Lab, LabError, Label, Purpose};
 use crate::measurement::{
-    CpuWindow, LabFlag, Measurement, Metric, Outcome, PlannedCell, PlannedHost, PlannedSuite, PlannedTable,
-    Stage, Trial, UsagePair, WireCounts,
+    CpuWindow, Found, LabFlag, Measurement, Metric, Outcome, PlannedCell, PlannedHost, PlannedSuite,
+    PlannedTable, Stage, Unit, UsagePair, WireCounts,
 };
 use crate::plan::Step;
 use crate::programs::Programs;
@@ -58,10 +58,10 @@ pub fn run(
     context: Context<'_>,
     suite: &PlannedSuite,
     step: &Step,
-) -> Result<Trial, LabError> {
-    let cell = &suite.cells[step.cell];
-    let label =
-        Label { suite: suite.name.clone(), cell: step.id.clone(), round: step.round, warmup: step.warmup };
+) -> Result<Unit, LabError> {
+    let cell = &suite.cells[step.sides.cell()];
+    let (round, warmup) = (step.round, step.warmup);
+    let label = Label { suite: suite.name.clone(), cell: step.sides.id(suite), round, warmup };
     let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
     let at = stages.at;
     let has_usage = shows_growth(suite, cell) || context.servers.is_some();
@@ -75,16 +75,14 @@ pub fn run(
         (Err(Stopped::Interrupted), _) | (_, Err(Stopped::Interrupted)) => return Err(LabError::Interrupted),
         (Err(Stopped::Lost(why)), _) | (_, Err(Stopped::Lost(why))) => return Err(LabError::Lost(why)),
     };
-    let times = stages.times;
-    Ok(Trial {
-        suite: label.suite,
-        cell: label.cell,
-        round: step.round,
-        warmup: step.warmup,
+    Ok(Unit {
+        suite: step.suite,
+        number: step.number,
+        warmup,
         at,
         outcome,
-        measurement,
-        stages: times,
+        stages: stages.times,
+        ..Unit::new(step.sides, Found::Alone(measurement))
     })
 }
 

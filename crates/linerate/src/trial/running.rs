@@ -2,11 +2,12 @@
 //! trials alone and the unit that decides how both share the CPUs need no start of their own.
 
 use super::launch::{Launches, TimedWindow, alone};
-use super::windows::{Manner, Place, Unit};
+use super::windows::{Manner, Windows};
 use super::{Context, Stages, measure};
 use crate::lab::pair::Pair;
 use crate::lab::{Lab, LabError};
-use crate::measurement::{Duet, Entry, Outcome, PlannedSuite, Sharing, Stage, Trial};
+use crate::measurement::{Found, Outcome, PlannedSuite, Sharing, Sides, Stage, Unit};
+use crate::plan::Step;
 use linerate_contract::Nanos;
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
@@ -45,15 +46,15 @@ impl RunningPair<'_> {
         labs: Pair<'_>,
         context: Context<'_>,
         stages: BTreeMap<Stage, Nanos>,
-    ) -> Result<Vec<Entry>, LabError> {
+    ) -> Result<Vec<Unit>, LabError> {
         let [a, b] = labs;
-        let mut entries = Vec::new();
+        let mut units = Vec::new();
         for side in self.alone {
             let lab = if *side == 0 { &mut *a } else { &mut *b };
-            entries.push(Entry::Trial(self.trial(lab, context, *side)?));
+            units.push(self.trial(lab, context, *side)?);
         }
-        entries.push(Entry::Duet(self.unit([a, b], context, stages)?));
-        Ok(entries)
+        units.push(self.both([a, b], context, stages)?);
+        Ok(units)
     }
 
     fn window(&self, most: Nanos) -> Nanos {
@@ -61,7 +62,7 @@ impl RunningPair<'_> {
         usual.max(self.least)
     }
 
-    fn trial(&self, lab: &mut dyn Lab, context: Context<'_>, side: usize) -> Result<Trial, LabError> {
+    fn trial(&self, lab: &mut dyn Lab, context: Context<'_>, side: usize) -> Result<Unit, LabError> {
         let cell = &self.suite.cells[self.cells[side]];
         // In one network the sides have a port each.
         let window = TimedWindow { second: side == 1, ..alone(self.window(ALONE)) };
@@ -74,30 +75,24 @@ impl RunningPair<'_> {
             Ok((measurement, _)) => (Outcome::Ok, Some(measurement)),
             Err(stopped) => (stopped.outcome()?, None),
         };
-        Ok(Trial {
-            suite: self.suite.name.clone(),
-            cell: cell.id.clone(),
-            round: 1,
-            warmup: false,
-            at,
-            outcome,
-            measurement,
-            stages: stages.times,
-        })
+        let sides = Sides::One(self.cells[side]);
+        Ok(Unit { at, outcome, stages: stages.times, ..Unit::new(sides, Found::Alone(measurement)) })
     }
 
-    fn unit(
+    fn both(
         &self,
         [a, b]: Pair<'_>,
         context: Context<'_>,
         mut stages: BTreeMap<Stage, Nanos>,
-    ) -> Result<Duet, LabError> {
+    ) -> Result<Unit, LabError> {
         let cells = self.cells.map(|cell| &self.suite.cells[cell]);
         let at = a.now();
         let manner = Manner::exactly(self.sharing, self.window(TOGETHER));
         let random = Pcg64Mcg::seed_from_u64(self.seed ^ (self.cells[0] as u64) << 32);
-        let mut unit = Unit::new(context, cells, manner, None, random);
-        let measured = unit.launches(true).and_then(|launches| unit.measure([a, b], &launches, &mut stages));
-        unit.entry(Place { suite: &self.suite.name, unit: 1, warmup: true, at }, measured, stages)
+        let mut windows = Windows::new(context, cells, manner, None, random);
+        let measured =
+            windows.launches(true).and_then(|launches| windows.measure([a, b], &launches, &mut stages));
+        let step = Step { warmup: true, ..Step::new(0, Sides::Two(self.cells)) };
+        windows.unit(&step, at, measured, stages)
     }
 }

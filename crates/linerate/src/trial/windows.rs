@@ -5,7 +5,10 @@ use super::{Context, Stopped, failed, measure};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::protocol::Turns;
 use crate::lab::{BrakeForce, Lab, LabError};
-use crate::measurement::{Duet, Measurement, Outcome, PlannedCell, Probe, Sharing, SideWindow, Stage};
+use crate::measurement::{
+    Measurement, Outcome, PlannedCell, Probe, Sharing, SideWindow, Stage, Together, Unit,
+};
+use crate::plan::Step;
 use crate::stats::bound::strangers;
 use crate::stats::outliers::stolen;
 use crate::subject::Servers;
@@ -99,8 +102,8 @@ impl Manner {
     }
 }
 
-/// A unit of two cells.
-pub(super) struct Unit<'a> {
+/// The windows of a unit of two cells.
+pub(super) struct Windows<'a> {
     context: Context<'a>,
     cells: [&'a PlannedCell; 2],
     sharing: Sharing,
@@ -112,7 +115,7 @@ pub(super) struct Unit<'a> {
     random: Pcg64Mcg,
 }
 
-impl<'a> Unit<'a> {
+impl<'a> Windows<'a> {
     pub(super) fn new(
         context: Context<'a>,
         cells: [&'a PlannedCell; 2],
@@ -192,16 +195,17 @@ impl<'a> Unit<'a> {
         Ok(all)
     }
 
-    /// The unit's entry of the journal.
+    /// The unit, which began at a time since the start of the run.
     ///
     /// # Errors
     /// The run cannot go on.
-    pub(super) fn entry(
+    pub(super) fn unit(
         self,
-        Place { suite, unit, warmup, at }: Place<'_>,
+        step: &Step,
+        at: Nanos,
         measured: Result<Vec<Window>, Stopped>,
         stages: BTreeMap<Stage, Nanos>,
-    ) -> Result<Duet, LabError> {
+    ) -> Result<Unit, LabError> {
         let (outcome, all) = match measured {
             Ok(all) => (Outcome::Ok, all),
             Err(stopped) => (stopped.outcome()?, Vec::new()),
@@ -212,30 +216,12 @@ impl<'a> Unit<'a> {
             .iter()
             .cloned()
             .reduce(|[a, b], [next_of_a, next_of_b]| [a.followed_by(&next_of_a), b.followed_by(&next_of_b)]);
-        Ok(Duet {
-            suite: suite.to_owned(),
-            cells: self.cells.map(|cell| cell.id.clone()),
-            unit,
-            warmup,
-            sharing: self.sharing,
-            probe: self.probe,
-            at,
-            outcome,
-            sides,
-            windows: if windows.len() > 1 { windows } else { Vec::new() },
-            strangers,
-            stolen,
-            stages,
-        })
+        let windows = if windows.len() > 1 { windows } else { Vec::new() };
+        let Self { sharing, probe, .. } = self;
+        let together = Together { sharing, probe, sides, windows, strangers, stolen };
+        let Step { suite, sides, number, warmup, .. } = *step;
+        Ok(Unit { suite, number, warmup, at, outcome, stages, ..Unit::new(sides, together.into()) })
     }
-}
-
-/// Which unit of a suite it is, and when it began.
-pub(super) struct Place<'a> {
-    pub(super) suite: &'a str,
-    pub(super) unit: u32,
-    pub(super) warmup: bool,
-    pub(super) at: Nanos,
 }
 
 /// One window of both sides.

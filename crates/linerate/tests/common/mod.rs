@@ -5,9 +5,11 @@
 pub(crate) mod program;
 pub(crate) mod published;
 
-use linerate::measurement::Trial;
+use linerate::measurement::journal::parse_journal;
+use linerate::measurement::{Run, Unit};
 use linerate::report::model::Report;
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,9 +50,47 @@ impl Folder {
         fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     }
 
-    /// Every readable line of the journal.
-    pub(crate) fn journal(&self) -> Vec<Trial> {
-        linerate::measurement::journal::parse_journal("journal", self.read("journal.jsonl").as_bytes()).trials
+    /// The units of cells alone.
+    pub(crate) fn trials(&self) -> Vec<Named> {
+        trials(&self.0)
+    }
+
+    /// The units of two cells.
+    pub(crate) fn duets(&self) -> Vec<Named> {
+        duets(&self.0)
+    }
+}
+
+/// The units of cells alone in the folder of a run.
+pub(crate) fn trials(folder: &Path) -> Vec<Named> {
+    units(folder).filter(|unit| unit.sides.is_one()).collect()
+}
+
+/// The units of two cells in the folder of a run.
+pub(crate) fn duets(folder: &Path) -> Vec<Named> {
+    units(folder).filter(|unit| !unit.sides.is_one()).collect()
+}
+
+/// Every readable line of the journal.
+fn units(folder: &Path) -> impl Iterator<Item = Named> {
+    let run: Run = serde_json::from_str(&fs::read_to_string(folder.join("run.json")).unwrap()).unwrap();
+    let journal = parse_journal(&run, "journal", &fs::read(folder.join("journal.jsonl")).unwrap());
+    let named = move |unit: Unit| Named { id: unit.sides.id(&run.suites[unit.suite]), unit };
+    journal.units.into_iter().map(named)
+}
+
+/// A unit with the name of its cells.
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    pub(crate) id: String,
+    unit: Unit,
+}
+
+impl Deref for Named {
+    type Target = Unit;
+
+    fn deref(&self) -> &Unit {
+        &self.unit
     }
 }
 

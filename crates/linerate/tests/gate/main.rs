@@ -31,9 +31,7 @@ fn a_side_without_operations_fails_no_warm_up_unit_but_all_others() {
     let (folder, mut seconds) = (Folder::new("gate-starves"), vec![0.2; 211]);
     seconds[0] = 1_000_000.0;
     let out = gate(&Script::new("starves").seconds("fast/pipe@head", &seconds, 0.2), &folder, &[]);
-    let journal =
-        linerate::measurement::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
-    let (warm, measured): (Vec<_>, Vec<_>) = journal.duets.iter().partition(|duet| duet.warmup);
+    let (warm, measured): (Vec<_>, Vec<_>) = folder.duets().into_iter().partition(|duet| duet.warmup);
     assert!(!warm.is_empty() && warm.iter().all(|duet| duet.outcome == Outcome::Ok), "{}", out.stderr);
     assert!(measured.iter().any(|duet| duet.outcome != Outcome::Ok), "{measured:?}");
 }
@@ -221,10 +219,9 @@ fn a_build_that_fails_in_one_cell_is_never_green() {
 fn the_time_of_a_unit_that_fails_before_its_window_counts() {
     let folder = Folder::new("gate-verify");
     gate(&Script::new("verify").fails_in("slow/pipe@head", &[4, 5, 6]), &folder, &[]);
-    let journal = folder.read("journal.jsonl");
-    let mut failed = linerate::measurement::journal::parse_journal("journal", journal.as_bytes()).duets;
+    let mut failed = folder.duets();
     failed.retain(|duet| duet.outcome != Outcome::Ok);
-    assert!(!failed.is_empty(), "{journal}");
+    assert!(!failed.is_empty());
     let stages = [Stage::Raise, Stage::Start, Stage::Verify];
     assert!(failed.iter().all(|duet| stages.iter().all(|stage| duet.stages[stage].0 > 0)), "{failed:?}");
 }

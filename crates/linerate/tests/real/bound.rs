@@ -2,7 +2,7 @@
 
 use crate::common::{self, Folder, Output, skip};
 use crate::{command, machine};
-use linerate::measurement::{Duet, Measurement, Sharing, SideWindow};
+use linerate::measurement::{Measurement, Sharing, SideWindow};
 use linerate::report::model::{CellReport, Flag, OutcomeWord, Report};
 use linerate::stats::bound::Bottleneck;
 use linerate_contract::Role;
@@ -91,14 +91,13 @@ fn a_brake_takes_the_cpu_time_that_it_says() {
     let Some(_machine) = machine() else { return };
     let folder = Folder::new("brake");
     let report = run(&folder, &["--rounds", "1", "--only", "spinning", "--probe"]);
-    let journal =
-        linerate::measurement::journal::parse_journal("journal", folder.read("journal.jsonl").as_bytes());
-    let is_probe = |duet: &Duet| duet.probe.is_some_and(|probe| probe.role == Role::Server);
-    let units: Vec<Duet> = journal.duets.into_iter().filter(is_probe).collect();
+    let units = folder.duets().into_iter().filter(|unit| unit.sides.probed() == Some(Role::Server));
+    let units: Vec<_> = units.collect();
     assert_eq!(units.len(), 2);
     for unit in units {
-        assert_eq!(unit.sharing, Sharing::Turns);
-        let (probe, sides) = (unit.probe.unwrap(), unit.sides.expect("the unit succeeded"));
+        let together = unit.together().unwrap();
+        assert_eq!(together.sharing, Sharing::Turns);
+        let (probe, sides) = (together.probe.unwrap(), unit.both().expect("the unit succeeded"));
         let (braked, free) = (&sides[probe.side], &sides[1 - probe.side]);
         let time = |side: &SideWindow| side.cpu[&Role::Server].0 as f64;
         assert_eq!(free.brake, None);
@@ -125,9 +124,11 @@ fn cpu_time_outside_of_the_window_does_not_count() {
     let folder = Folder::new("window");
     run(&folder, &["--rounds", "1", "--only", "{short,long}", "--install"]);
     let measured = |cell: &str| {
-        let trials = folder.journal().into_iter().filter(|trial| trial.cell == cell && !trial.warmup);
+        let trials = folder.trials().into_iter().filter(|trial| trial.id == cell && !trial.warmup);
         trials
-            .map(|trial| trial.measurement.unwrap_or_else(|| panic!("{cell}: {:?}", trial.outcome)))
+            .map(|trial| {
+                trial.measurement().cloned().unwrap_or_else(|| panic!("{cell}: {:?}", trial.outcome))
+            })
             .collect::<Vec<_>>()
     };
     let cpu = |made: &Measurement| made.cpu[&Role::Client].0 as f64;

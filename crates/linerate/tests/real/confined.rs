@@ -1,8 +1,8 @@
 //! What a system can reach: one that tries everything that it must not do, as root and as another user.
 
-use crate::common::{self, Folder, Output, skip};
+use crate::common::{self, Folder, Named, Output, skip};
 use crate::shared_machine;
-use linerate::measurement::{Outcome, Trial};
+use linerate::measurement::Outcome;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -64,7 +64,7 @@ fn host(name: &str, port: u16) -> Folder {
 }
 
 /// Runs the suite as root or as another user; the trials, and what was printed.
-fn run(base: &Folder, user: Option<u32>) -> (Vec<Trial>, Output) {
+fn run(base: &Folder, user: Option<u32>) -> (Vec<Named>, Output) {
     let in_base = |name: &str| base.path().join(name);
     let linerate = in_base("bin/linerate");
     let mut command = match user {
@@ -84,14 +84,13 @@ fn run(base: &Folder, user: Option<u32>) -> (Vec<Trial>, Output) {
     command.args(["run", "confined", "--out"]).arg(in_base("out")).current_dir(base.path());
     command.env("LINERATE_HOME", in_base("home")).env("XDG_CACHE_HOME", in_base("cache"));
     let out = Output::run(command.env("HOME", in_base("user")));
-    let journal = fs::read(in_base("out/journal.jsonl"));
-    let trials = journal.map(|bytes| linerate::measurement::journal::parse_journal("journal", &bytes).trials);
-    (trials.unwrap_or_default(), out)
+    let folder = in_base("out");
+    (if folder.exists() { common::trials(&folder) } else { Vec::new() }, out)
 }
 
 /// Reason and log of the failed trial of a cell.
-fn failed<'a>(trials: &'a [Trial], cell: &str, out: &Output) -> (&'a str, &'a str) {
-    let trial = trials.iter().find(|trial| trial.cell == cell);
+fn failed<'a>(trials: &'a [Named], cell: &str, out: &Output) -> (&'a str, &'a str) {
+    let trial = trials.iter().find(|trial| trial.id == cell);
     match trial.map(|trial| &trial.outcome) {
         Some(Outcome::Failed { reason, log, .. }) => (reason, log),
         other => panic!("{cell}: {other:?}\n{}{}", out.stdout, out.stderr),

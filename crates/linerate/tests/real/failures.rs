@@ -1,9 +1,9 @@
 //! Faulty servers: each is a row with a reason.
 
-use crate::common::{self, Folder, Output, skip};
+use crate::common::{self, Folder, Named, Output, skip};
 use crate::host::{assert_all_gone, host_state, lab_processes};
 use crate::{command, shared_machine};
-use linerate::measurement::{Outcome, Run, Trial};
+use linerate::measurement::{Outcome, Run};
 use std::fs;
 use std::path::Path;
 
@@ -38,11 +38,11 @@ fn home_with_server(script: &str) -> Folder {
 }
 
 /// Runs the cell; returns status, journal and output.
-fn run_odd(script: &str) -> (i32, Vec<Trial>, String) {
+fn run_odd(script: &str) -> (i32, Vec<Named>, String) {
     let home = home_with_server(script);
     let folder = Folder::new("odd");
     let out = run_in(&home, &folder);
-    (out.status, folder.journal(), out.stdout + &out.stderr)
+    (out.status, folder.trials(), out.stdout + &out.stderr)
 }
 
 fn run_in(home: &Folder, folder: &Folder) -> Output {
@@ -50,7 +50,7 @@ fn run_in(home: &Folder, folder: &Folder) -> Output {
 }
 
 /// A run without a trial must print the reason.
-fn is_without_nginx(trials: &[Trial], output: &str) -> bool {
+fn is_without_nginx(trials: &[Named], output: &str) -> bool {
     assert!(!trials.is_empty() || output.contains("is not installed"), "{output}");
     trials.is_empty()
 }
@@ -80,7 +80,7 @@ fn a_topology_has_the_settings_that_the_report_names_and_none_of_the_hosts() {
     let (home, folder) =
         (home_with_server(&print.replace("NAMES", &names.join(" "))), Folder::new("settings"));
     let out = run_in(&home, &folder);
-    let trials = folder.journal();
+    let trials = folder.trials();
     if is_without_nginx(&trials, &(out.stdout + &out.stderr)) {
         return skip("nginx is not installed");
     }

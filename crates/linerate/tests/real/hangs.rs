@@ -1,9 +1,9 @@
 //! A server that hangs in the middle of a window has no number, whatever the client; a healthy one has.
 
-use crate::common::{self, Folder, Output, skip};
+use crate::common::{self, Folder, Named, Output, skip};
 use crate::host::{assert_all_gone, lab_processes};
 use crate::{command, machine};
-use linerate::measurement::{Duet, Outcome, Trial};
+use linerate::measurement::Outcome;
 use std::fs;
 use std::path::Path;
 
@@ -74,7 +74,7 @@ fn home_with_server(hangs_after: &str) -> Folder {
 
 /// The trials and duets of a server that hangs after this many seconds; `None`, with a message, without
 /// Python.
-fn run(hangs_after: &str) -> Option<(Vec<Trial>, Vec<Duet>)> {
+fn run(hangs_after: &str) -> Option<(Vec<Named>, Vec<Named>)> {
     if !Path::new(PYTHON).exists() {
         skip("python3 is not installed");
         return None;
@@ -82,10 +82,9 @@ fn run(hangs_after: &str) -> Option<(Vec<Trial>, Vec<Duet>)> {
     let (home, folder) = (home_with_server(hangs_after), Folder::new("hang"));
     let mut command = command(&["run", "one", "--out", folder.str()]);
     let out = Output::run(command.env("LINERATE_HOME", home.path()));
-    let journal = folder.read("journal.jsonl");
-    let journal = linerate::measurement::journal::parse_journal("journal", journal.as_bytes());
-    assert!(!journal.trials.is_empty() && !journal.duets.is_empty(), "{}{}", out.stdout, out.stderr);
-    Some((journal.trials, journal.duets))
+    let (trials, duets) = (folder.trials(), folder.duets());
+    assert!(!trials.is_empty() && !duets.is_empty(), "{}{}", out.stdout, out.stderr);
+    Some((trials, duets))
 }
 
 #[test]
@@ -95,21 +94,19 @@ fn a_server_that_hangs_has_no_number_and_no_ratio_and_the_healthy_one_is_measure
     let Some((trials, duets)) = run("0.17") else { return };
     for trial in &trials {
         // Those of the other table end before the server hangs; its duets last longer.
-        assert_hung_unless(trial.cell.starts_with("servers/"), &trial.cell, &trial.outcome);
+        assert_hung_unless(trial.id.starts_with("servers/"), &trial.id, &trial.outcome);
     }
     assert_all_gone(&processes);
     // A warm-up unit may starve a side, and is in no number.
-    let of_servers = |duet: &&Duet| duet.cells[0].contains("servers/") && !duet.warmup;
-    let (with_hung, healthy): (Vec<&Duet>, Vec<&Duet>) = duets
-        .iter()
-        .filter(of_servers)
-        .partition(|duet| duet.cells.iter().any(|cell| cell.contains("python-hang")));
+    let of_servers = |duet: &&Named| duet.id.contains("servers/") && !duet.warmup;
+    let (with_hung, healthy): (Vec<&Named>, Vec<&Named>) =
+        duets.iter().filter(of_servers).partition(|duet| duet.id.contains("python-hang"));
     assert!(!with_hung.is_empty() && !healthy.is_empty(), "{duets:?}");
     for duet in with_hung {
-        assert_hung_unless(false, &duet.cells[0], &duet.outcome);
+        assert_hung_unless(false, &duet.id, &duet.outcome);
     }
     for duet in healthy {
-        assert_hung_unless(true, &duet.cells[0], &duet.outcome);
+        assert_hung_unless(true, &duet.id, &duet.outcome);
     }
 }
 

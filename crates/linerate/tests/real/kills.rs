@@ -1,9 +1,8 @@
 //! Killed runs leave nothing behind and can be resumed.
 
-use crate::common::{Folder, Output};
+use crate::common::{Folder, Named, Output};
 use crate::host::{assert_all_gone, host_state, lab_processes};
 use crate::{command, is_ok, machine};
-use linerate::measurement::Trial;
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -18,13 +17,13 @@ fn a_killed_run_leaves_nothing_behind_and_can_be_resumed() {
         ["run", "proxy", "--quick", "--rounds", "2", "--only", "nginx/haproxy-tcp", "--resume", folder.str()];
     let trials = killed_and_resumed(&folder, || command(&args));
     assert_eq!(trials.len(), 4);
-    let failed: Vec<&Trial> = trials.iter().filter(|trial| !is_ok(trial)).collect();
+    let failed: Vec<&Named> = trials.iter().filter(|trial| !is_ok(trial)).collect();
     assert!(failed.is_empty(), "{failed:?}");
 }
 
 /// Kills the run repeatedly, completes it, and checks that nothing is left behind and every trial occurs
 /// once.
-pub(crate) fn killed_and_resumed(folder: &Folder, run: impl Fn() -> Command) -> Vec<Trial> {
+pub(crate) fn killed_and_resumed(folder: &Folder, run: impl Fn() -> Command) -> Vec<Named> {
     let kills = std::env::var("LINERATE_TEST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_u64);
     let (state, processes) = (host_state(), lab_processes());
     // A separate folder, because other programs write to the machine's.
@@ -49,8 +48,8 @@ pub(crate) fn killed_and_resumed(folder: &Folder, run: impl Fn() -> Command) -> 
     assert!(killed > 0, "every run ended before it could be killed");
     let out = Output::run(&mut run());
     assert_eq!(out.status, 0, "{}", out.stderr);
-    let trials = folder.journal();
-    let distinct: BTreeSet<_> = trials.iter().map(|t| (t.cell.clone(), t.round, t.warmup)).collect();
+    let trials = folder.trials();
+    let distinct: BTreeSet<_> = trials.iter().map(|t| (t.id.clone(), t.number, t.warmup)).collect();
     assert_eq!(trials.len(), distinct.len(), "each trial occurs once");
     assert_all_gone(&processes);
     assert_eq!(host_state(), state, "the host has changed");

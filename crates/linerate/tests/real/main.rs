@@ -20,9 +20,9 @@ mod project;
 mod tun;
 mod why;
 
-use common::{Folder, Output, skip};
+use common::{Folder, Named, Output, skip};
 use host::{assert_all_gone, host_state, lab_processes};
-use linerate::measurement::{Duet, Outcome, Trial};
+use linerate::measurement::Outcome;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -65,23 +65,23 @@ fn every_way_of_forwarding_works_with_every_server() {
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert_all_gone(&processes);
     assert_eq!(host_state(), state, "the host has changed");
-    for trial in folder.journal() {
+    for trial in folder.trials() {
         // sslh-select drops a varying number of requests when connections overlap (systems/sslh/NOTES.md).
-        if trial.cell.contains("sslh-select") {
+        if trial.id.contains("sslh-select") {
             continue;
         }
-        assert!(is_ok(&trial), "{}: {:?}", trial.cell, trial.outcome);
-        let measurement = trial.measurement.unwrap();
-        assert_eq!(measurement.operations + measurement.errors.total(), 5000, "{}", trial.cell);
+        assert!(is_ok(&trial), "{}: {:?}", trial.id, trial.outcome);
+        let measurement = trial.measurement().unwrap();
+        assert_eq!(measurement.operations + measurement.errors.total(), 5000, "{}", trial.id);
         assert!(
             measurement.elapsed.0 > 0 && measurement.cpu.values().all(|nanos| nanos.0 > 0),
             "{}",
-            trial.cell
+            trial.id
         );
-        if !trial.cell.starts_with("published/") {
-            let latency = measurement.latency.unwrap();
-            assert_eq!(latency.total(), Some(measurement.operations), "{}", trial.cell);
-            assert!(measurement.verified > 0, "{}", trial.cell);
+        if !trial.id.starts_with("published/") {
+            let latency = measurement.latency.as_ref().unwrap();
+            assert_eq!(latency.total(), Some(measurement.operations), "{}", trial.id);
+            assert!(measurement.verified > 0, "{}", trial.id);
         }
     }
 }
@@ -130,12 +130,9 @@ fn an_unprivileged_user_can_measure() {
         run.contains("user namespace") && run.contains("net.ipv4.tcp_rmem = 4096 131072 6291456"),
         "{run}"
     );
-    let journal = folder.read("out/journal.jsonl");
-    let journal = linerate::measurement::journal::parse_journal("journal", journal.as_bytes());
-    let failed: Vec<&Trial> = journal.trials.iter().filter(|trial| !is_ok(trial)).collect();
-    assert!(!journal.trials.is_empty() && failed.is_empty(), "{failed:?}");
-    let failed: Vec<&Duet> = journal.duets.iter().filter(|duet| duet.outcome != Outcome::Ok).collect();
-    assert!(!journal.duets.is_empty() && failed.is_empty(), "{failed:?}");
+    for units in [common::trials(&out), common::duets(&out)] {
+        assert!(!units.is_empty() && units.iter().all(is_ok), "{units:?}");
+    }
 }
 
 /// linerate with the project's own suites and systems.
@@ -164,6 +161,6 @@ fn lab_is_available() -> bool {
     doctor.status == 0 && engine
 }
 
-fn is_ok(trial: &Trial) -> bool {
+fn is_ok(trial: &Named) -> bool {
     trial.outcome == Outcome::Ok
 }

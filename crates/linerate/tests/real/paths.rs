@@ -1,9 +1,9 @@
 //! Paths as suites describe them.
 
-use crate::common::{Folder, Output};
+use crate::common::{Folder, Named, Output};
 use crate::host::{assert_all_gone, host_state, lab_processes};
 use crate::{command, is_ok, machine};
-use linerate::measurement::{Measurement, Trial};
+use linerate::measurement::Measurement;
 use std::fs;
 use std::path::Path;
 
@@ -29,15 +29,15 @@ fn relays_on_their_routers_and_impaired_links_are_as_described() {
     let out =
         Output::run(command(&["run", "paths", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
     assert_eq!(out.status, 0, "{}", out.stderr);
-    let trials = folder.journal();
-    let failed: Vec<&Trial> = trials.iter().filter(|trial| !is_ok(trial)).collect();
+    let trials = folder.trials();
+    let failed: Vec<&Named> = trials.iter().filter(|trial| !is_ok(trial)).collect();
     assert!(failed.is_empty(), "{failed:?}");
     let of = |cell: &str| -> &Measurement {
-        let trial = trials.iter().find(|trial| trial.cell == cell).unwrap_or_else(|| panic!("{cell}"));
-        trial.measurement.as_ref().unwrap()
+        let trial = trials.iter().find(|trial| trial.id == cell).unwrap_or_else(|| panic!("{cell}"));
+        trial.measurement().unwrap()
     };
     // Without nft(8) its rows are missing.
-    let routers = trials.iter().filter(|trial| trial.cell.starts_with("routers/")).count();
+    let routers = trials.iter().filter(|trial| trial.id.starts_with("routers/")).count();
     assert!([2, 6].contains(&routers), "{}", out.stdout);
     assert!(of("routers/native-splice/direct").wires.is_empty(), "no link is impaired");
 

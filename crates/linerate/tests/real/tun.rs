@@ -1,10 +1,10 @@
 //! Behind TUN devices.
 
-use crate::common::{Folder, Output, skip};
+use crate::common::{Folder, Named, Output, skip};
 use crate::host::{assert_all_gone, host_state, lab_processes};
 use crate::kills::killed_and_resumed;
 use crate::{command, is_ok, linerate, shared_machine};
-use linerate::measurement::{Outcome, Trial};
+use linerate::measurement::Outcome;
 use std::fs;
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn tun_home() -> Folder {
     home
 }
 
-fn is_ok_or_names_the_remedy(trial: &Trial) -> bool {
+fn is_ok_or_names_the_remedy(trial: &Named) -> bool {
     let has_remedy = |reason: &str| reason.contains("/dev/net/tun") && reason.contains("as root");
     is_ok(trial) || matches!(&trial.outcome, Outcome::Unsupported { reason } if has_remedy(reason))
 }
@@ -35,12 +35,12 @@ fn the_kernel_responds_behind_tun_devices_or_the_row_names_the_remedy() {
     let (state, processes) = (host_state(), lab_processes());
     let (home, folder) = (tun_home(), Folder::new("tun"));
     let out = Output::run(command(&["run", "tun", "--out", folder.str()]).env("LINERATE_HOME", home.path()));
-    let trials = folder.journal();
-    let lossy = trials.iter().filter(|trial| trial.cell.starts_with("lossy/")).count();
+    let trials = folder.trials();
+    let lossy = trials.iter().filter(|trial| trial.id.starts_with("lossy/")).count();
     assert_eq!((lossy, trials.len() - lossy), (4, 8), "{}{}", out.stdout, out.stderr);
     for trial in &trials {
-        assert!(is_ok_or_names_the_remedy(trial), "{}: {:?}", trial.cell, trial.outcome);
-        if let Some(measurement) = trial.measurement.as_ref().filter(|_| trial.cell.starts_with("usage/")) {
+        assert!(is_ok_or_names_the_remedy(trial), "{}: {:?}", trial.id, trial.outcome);
+        if let Some(measurement) = trial.measurement().filter(|_| trial.id.starts_with("usage/")) {
             let usage = measurement.usage.expect("the table measures it");
             assert!(usage.before.descriptors > 2 && usage.before.memory.0 > 0, "{usage:?}");
             assert!(usage.after.descriptors <= usage.before.descriptors + 8, "{usage:?}");

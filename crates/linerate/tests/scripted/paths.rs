@@ -15,7 +15,7 @@ fn a_path_is_in_plan_journal_and_report() {
     let (description, means) = (path["description"].as_str().unwrap(), path["means"].as_str());
     assert!(description.starts_with("veth, 2 routers; up 20 ms, 1 Mbit/s"), "{description}");
     assert_eq!(means, Some("scripted"));
-    let trials = folder.journal();
-    assert!(trials.iter().all(|trial| trial.measurement.as_ref().unwrap().wires[0].link == 1));
+    let trials = folder.trials();
+    assert!(trials.iter().all(|trial| trial.measurement().unwrap().wires[0].link == 1));
     assert!(folder.read("journal.jsonl").lines().all(|line| !line.contains("duet")), "no pair is in duet");
 }

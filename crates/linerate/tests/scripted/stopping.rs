@@ -21,15 +21,14 @@ fn a_budget_is_spent_on_wide_ratios_after_six_rounds_of_all() {
         let args = ["run", "mini", "--seed", "7", "--budget", "60s", "--out", folder.str()];
         let out = common::linerate_at(home.path(), "good", &args);
         assert_eq!(out.status, 0, "{}", out.stderr);
-        let (trials, journal) = (folder.journal(), folder.read("journal.jsonl"));
-        let duets = linerate::measurement::journal::parse_journal("journal", journal.as_bytes()).duets;
+        let (trials, duets) = (folder.trials(), folder.duets());
         let times = trials.iter().map(|trial| trial.time()).chain(duets.iter().map(|duet| duet.time()));
         let seconds: f64 = times.map(|time| time.as_secs_f64()).sum();
         // A unit takes a second.
         assert!(seconds < 62.0 && is_spent == (seconds > 57.0), "{half_width}: {seconds} s");
         // Values have their six rounds; ratios have more units where they are wide.
-        assert!(trials.iter().all(|t| t.round <= 6));
-        assert_eq!(is_spent, duets.iter().any(|duet| duet.unit > 12), "{half_width}");
+        assert!(trials.iter().all(|t| t.number <= 6));
+        assert_eq!(is_spent, duets.iter().any(|duet| duet.number > 12), "{half_width}");
         assert!(out.stdout.contains("6 of 6 rounds complete"), "{}", out.stdout);
     }
 }
@@ -44,7 +43,7 @@ fn cells_in_duets_may_have_fewer_trials_than_the_run_has_rounds() {
     let out =
         common::linerate_at(home.path(), "good", &["run", "mini", "--seed", "7", "--out", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    assert_eq!(folder.journal().iter().filter(|trial| !trial.warmup).map(|trial| trial.round).max(), Some(3));
+    assert_eq!(folder.trials().iter().filter(|trial| !trial.warmup).map(|trial| trial.number).max(), Some(3));
     assert!(out.stdout.contains("6 of 6 rounds complete"), "{}", out.stdout);
     assert!(!out.stdout.contains("incomplete run"), "{}", out.stdout);
 }
@@ -54,8 +53,8 @@ fn a_budget_without_time_for_a_round_of_all_ends_before_it() {
     let folder = Folder::new("short-budget");
     let out = linerate("good", &["run", "mini", "--seed", "7", "--budget", "12s", "--out", folder.str()]);
     assert_eq!(out.status, 0, "{}", out.stderr);
-    let trials = folder.journal();
-    let rounds = trials.iter().map(|t| t.round).max().unwrap();
+    let trials = folder.trials();
+    let rounds = trials.iter().map(|t| t.number).max().unwrap();
     assert!((1..6).contains(&rounds), "{rounds} rounds");
     assert_eq!(trials.len() as u32, 4 * (rounds + 1));
 }

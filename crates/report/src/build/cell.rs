@@ -19,7 +19,7 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
     let good = || cell.good.iter().map(|(_, measurement)| *measurement);
     let values = cell.metric.values(cell.good.iter().copied());
     let alone = Estimate::from_values(cell.values(cell.metric).into_values()).map(Alone::from);
-    let tried = || cell.measured.iter().filter_map(|(_, trial)| trial.measurement.as_ref());
+    let tried = || cell.measured.iter().filter_map(|(_, trial)| trial.measurement());
     let pool = Pool::from_histograms(good().filter_map(|m| sound(&m.latency)));
     let mut errors = Errors::default();
     tried().for_each(|measurement| merge(&mut errors, &measurement.errors));

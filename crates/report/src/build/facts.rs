@@ -1,15 +1,17 @@
 //! Facts of the run as a whole: progress, and time by stage.
 
 use crate::model::{Oddity, RunFacts};
-use linerate_analysis::judge::{CellTrials, SortedJournal, disturbed};
+use linerate_analysis::judge::{SortedJournal, Units, disturbed};
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
 use linerate_contract::Nanos;
-use linerate_model::{Duet, PlannedPair, PlannedSuite, Run, Sharing, Stage, is_given_up};
+use linerate_model::{Run, Sharing, Sides, Stage, Unit, is_given_up};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) fn facts(run: &Run, journal: &SortedJournal<'_>) -> RunFacts {
+/// `unknown`: lines of cells that are not in the plan.
+pub(super) fn facts(run: &Run, journal: &SortedJournal<'_>, unknown: usize) -> RunFacts {
+    let suites = 0..run.suites.len();
     let suites: Vec<SuiteProgress> =
-        run.suites.iter().filter_map(|suite| SuiteProgress::count(suite, run, journal)).collect();
+        suites.filter_map(|suite| SuiteProgress::count(suite, run, journal)).collect();
     let time = Time::sum_up(journal);
     RunFacts {
         id: run.id.clone(),
@@ -26,7 +28,7 @@ pub(super) fn facts(run: &Run, journal: &SortedJournal<'_>) -> RunFacts {
         measuring_seconds: time.measuring.as_secs_f64(),
         stage_seconds: time.stages.into_iter().map(|(stage, time)| (stage, time.as_secs_f64())).collect(),
         disturbance: disturbed(journal),
-        flags: oddities(journal),
+        flags: oddities(unknown, journal.replaced),
     }
 }
 
@@ -41,24 +43,28 @@ struct SuiteProgress {
 
 impl SuiteProgress {
     /// `None` for a suite without anything to run.
-    fn count(suite: &PlannedSuite, run: &Run, journal: &SortedJournal<'_>) -> Option<Self> {
-        let present = suite.cells.iter().filter(|cell| cell.absent.is_none());
-        let trials = |id: &str| journal.cell(&suite.name, id).filter(is_still_tried);
-        let cells: BTreeMap<&str, &CellTrials<'_>> =
-            present.filter_map(|cell| Some((cell.id.as_str(), trials(&cell.id)?))).collect();
+    fn count(index: usize, run: &Run, journal: &SortedJournal<'_>) -> Option<Self> {
+        let suite = &run.suites[index];
+        let none = Units::default();
+        let units = |cell: usize| journal.units(index, Sides::One(cell)).unwrap_or(&none);
+        let trials = |cell: usize| Some(units(cell)).filter(is_still_tried);
+        let present = (0..suite.cells.len()).filter(|cell| suite.cells[*cell].absent.is_none());
+        let cells: BTreeMap<usize, &Units<'_>> =
+            present.filter_map(|cell| Some((cell, trials(cell)?))).collect();
         cells.first_key_value()?;
         let planned = if run.budget.is_some() { rounds_of_all(&cells) } else { suite.rounds };
         // A cell in a duet may have fewer solo trials than rounds; its pair has a unit in each at least.
-        let pairs = || suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
-        let is_in_a_duet = |id: &str| pairs().any(|pair| pair.cells.iter().any(|cell| cell == id));
+        let pairs = suite.pairs.iter().filter(|pair| pair.no_duet.is_none());
+        let pairs: Vec<[usize; 2]> = pairs.filter_map(|pair| suite.places(pair)).collect();
         let has_solos = |round: u32| suite.solos.is_none_or(|solos| round <= solos);
-        let units = |pair: &PlannedPair| journal.duets(&suite.name, [&pair.cells[0], &pair.cells[1]]);
-        let tried = pairs().filter(|pair| pair.cells.iter().all(|cell| cells.contains_key(cell.as_str())));
-        let tried = tried.filter(|pair| !is_given_up(units(pair).map(|duet| &duet.outcome)));
-        let last: Vec<u32> = tried.map(|pair| units(pair).last().map_or(0, |duet| duet.unit)).collect();
+        let units = |pair: [usize; 2]| journal.measured(index, Sides::Two(pair));
+        let tried = pairs.iter().filter(|pair| pair.iter().all(|cell| cells.contains_key(cell)));
+        let tried = tried.filter(|pair| !is_given_up(units(**pair).map(|unit| &unit.outcome)));
+        let last: Vec<u32> = tried.map(|pair| units(*pair).last().map_or(0, |unit| unit.number)).collect();
         let is_done = |round: &u32| {
-            let is_tried = |(id, cell): (&&str, &&CellTrials<'_>)| {
-                cell.measured.contains_key(round) || !has_solos(*round) && is_in_a_duet(id)
+            let is_tried = |(cell, units): (&usize, &&Units<'_>)| {
+                let is_in_a_duet = || pairs.iter().flatten().any(|other| other == cell);
+                units.measured.contains_key(round) || !has_solos(*round) && is_in_a_duet()
             };
             let has_units = has_solos(*round) || last.iter().all(|unit| unit >= round);
             has_units && cells.iter().all(is_tried)
@@ -75,7 +81,7 @@ impl SuiteProgress {
 
 /// In a run with a budget, rounds that are due for every cell: the first ones as far as they were begun, and
 /// later ones that every cell has. Other later rounds are for open verdicts alone.
-fn rounds_of_all(cells: &BTreeMap<&str, &CellTrials<'_>>) -> u32 {
+fn rounds_of_all(cells: &BTreeMap<usize, &Units<'_>>) -> u32 {
     let last = || cells.values().map(|cell| cell.measured.keys().copied().max().unwrap_or(0));
     let begun = last().max().unwrap_or(1).min(FEWEST_ROUNDS);
     last().min().unwrap_or(0).max(begun)
@@ -89,11 +95,11 @@ fn complete_rounds(suites: &[SuiteProgress]) -> u32 {
 }
 
 /// Cells that the run has given up are not missing from its rounds.
-fn is_still_tried(cell: &&CellTrials<'_>) -> bool {
+fn is_still_tried(cell: &&Units<'_>) -> bool {
     !is_given_up(cell.warmups.values().chain(cell.measured.values()).map(|trial| &trial.outcome))
 }
 
-/// Wall time of all trials and duets; all stages of a warm-up are overhead.
+/// Wall time of all units; all stages of a cell's warm-up are overhead.
 #[derive(Default)]
 struct Time {
     measuring: Nanos,
@@ -103,32 +109,18 @@ struct Time {
 impl Time {
     fn sum_up(journal: &SortedJournal<'_>) -> Self {
         let mut time = Self::default();
-        for trial in journal.trials() {
-            for (stage, spent) in &trial.stages {
-                let window = match (stage, &trial.measurement) {
-                    (Stage::Measure, Some(measurement)) if !trial.warmup => measurement.elapsed.min(*spent),
-                    _ => Nanos::ZERO,
-                };
-                let name = if trial.warmup { "warmup".to_owned() } else { stage.to_string() };
-                time.measuring += window;
-                *time.stages.entry(name).or_default() += *spent - window;
-            }
-        }
-        journal.all_duets().for_each(|duet| time.add(duet));
+        journal.all().for_each(|unit| time.add(unit));
         time
     }
 
-    /// The part of a duet's window in which both sides work, together or by turns, is measuring.
-    fn add(&mut self, duet: &Duet) {
-        let times = duet.sides.as_ref().map(|sides| sides.each_ref().map(|side| side.elapsed));
-        let common = times.map_or(Nanos::ZERO, |[a, b]| match duet.sharing {
-            Sharing::Together => a.min(b),
-            Sharing::Turns | Sharing::Alternating => a + b,
-        });
-        for (stage, spent) in &duet.stages {
-            let window = if *stage == Stage::Measure { common.min(*spent) } else { Nanos::ZERO };
+    fn add(&mut self, unit: &Unit) {
+        let is_warmup = unit.warmup && unit.sides.is_one();
+        for (stage, spent) in &unit.stages {
+            let is_window = *stage == Stage::Measure && !is_warmup;
+            let window = if is_window { window(unit).min(*spent) } else { Nanos::ZERO };
+            let name = if is_warmup { "warmup".to_owned() } else { stage.to_string() };
             self.measuring += window;
-            *self.stages.entry(stage.to_string()).or_default() += *spent - window;
+            *self.stages.entry(name).or_default() += *spent - window;
         }
     }
 
@@ -137,10 +129,20 @@ impl Time {
     }
 }
 
-fn oddities(journal: &SortedJournal<'_>) -> Vec<Oddity> {
-    let found = [
-        (journal.unknown_cells, Oddity::NotInPlan as fn(usize) -> Oddity),
-        (journal.replaced, Oddity::Replaced),
-    ];
+/// The time in which a unit measures: of two sides, that in which both work, together or by turns.
+fn window(unit: &Unit) -> Nanos {
+    let alone = unit.measurement().map(|measurement| measurement.elapsed);
+    let both = || {
+        let [a, b] = unit.both()?.each_ref().map(|side| side.elapsed);
+        Some(match unit.together()?.sharing {
+            Sharing::Together => a.min(b),
+            Sharing::Turns | Sharing::Alternating => a + b,
+        })
+    };
+    alone.or_else(both).unwrap_or(Nanos::ZERO)
+}
+
+fn oddities(unknown: usize, replaced: usize) -> Vec<Oddity> {
+    let found = [(unknown, Oddity::NotInPlan as fn(usize) -> Oddity), (replaced, Oddity::Replaced)];
     found.into_iter().filter(|(count, _)| *count > 0).map(|(count, oddity)| oddity(count)).collect()
 }

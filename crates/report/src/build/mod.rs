@@ -11,20 +11,20 @@ use super::comparison;
 use super::model::{REPORT_SCHEMA, Report, SuiteReport};
 use linerate_analysis::judge::SortedJournal;
 use linerate_analysis::judge::pairs::judge;
-use linerate_model::{Duet, Run, Stored, Trial};
+use linerate_model::journal::Journal;
+use linerate_model::{Run, Stored};
 
-/// The report of a run. Warm-ups count only as time. Of two lines for the same cell and round the last one
+/// The report of a run. Warm-ups count only as time. Of two units with the same cells and number the last one
 /// counts; lines of cells that are not in the plan are ignored and flagged.
-pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
-    let journal = SortedJournal::sort(run, trials, duets);
-    let judgement = judge(run, trials, duets);
-    let suite = |planned| suite::suite(planned, &journal, judgement.as_ref(), run.published);
-    let suites: Vec<SuiteReport> = run.suites.iter().map(suite).collect();
-    let facts = facts::facts(run, &journal);
+pub fn build(run: &Run, journal: &Journal) -> Report {
+    let units = SortedJournal::sort(run, &journal.units);
+    let judgement = judge(run, &journal.units);
+    let suite = |index| suite::suite(run, index, &units, judgement.as_ref());
+    let suites: Vec<SuiteReport> = (0..run.suites.len()).map(suite).collect();
+    let facts = facts::facts(run, &units, journal.unknown);
     let compared = judgement.and_then(|judgement| {
-        let spent = trials.iter().map(Trial::time).chain(duets.iter().map(Duet::time));
-        let seconds = spent.map(|time| time.as_secs_f64()).sum();
-        comparison::build(run, &judgement, &suites, seconds, duets)
+        let seconds = journal.units.iter().map(|unit| unit.time().as_secs_f64()).sum();
+        comparison::build(run, &judgement, &suites, seconds, &journal.units)
     });
     Report {
         schema: REPORT_SCHEMA.to_owned(),
@@ -38,5 +38,5 @@ pub fn build(run: &Run, trials: &[Trial], duets: &[Duet]) -> Report {
 
 /// The report of what is stored.
 pub fn from_stored(stored: &Stored) -> Report {
-    build(&stored.run, &stored.trials, &stored.duets)
+    build(&stored.run, &stored.journal)
 }

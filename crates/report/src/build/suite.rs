@@ -7,20 +7,20 @@ use crate::model::{CellReport, SuiteReport, TableReport};
 use linerate_analysis::judge::pairs::Judgement;
 use linerate_analysis::judge::{self, Comparisons, Flag, SortedJournal};
 use linerate_analysis::parallel;
-use linerate_model::{Metric, PlannedSuite};
+use linerate_model::{Metric, Run};
 
-/// `published`: the run has only the tables that repeat a document.
 pub(super) fn suite(
-    planned: &PlannedSuite,
+    run: &Run,
+    index: usize,
     journal: &SortedJournal<'_>,
     judgement: Option<&Judgement>,
-    published: bool,
 ) -> SuiteReport {
-    let summary = judge::suite(planned, journal, judgement);
-    let comparisons = Comparisons { suite: &planned.name, journal, judgement };
+    let planned = &run.suites[index];
+    let summary = judge::suite(run, index, journal, judgement);
+    let comparisons = Comparisons { suite: index, journal, judgement };
     let document = planned.published.as_ref();
     let document = document.and_then(|document| {
-        Repeated { published: document, summary: &summary, comparisons }.report(published)
+        Repeated { published: document, summary: &summary, comparisons }.report(run.published)
     });
     let tables: Vec<TableReport> =
         summary.tables.into_iter().map(|found| table(found, judgement.is_some())).collect();

@@ -6,23 +6,22 @@ use linerate_analysis::judge::pairs::{Confirmation, FailedUnit, JudgedPair, Obst
 use linerate_analysis::judge::rounded_unit;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::why::counts;
-use linerate_model::{Duet, HEAD, Outcome};
+use linerate_model::{HEAD, Outcome, Sides, Unit};
 
-pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport], duets: &[Duet]) -> ComparedCell {
-    let suite = suites.iter().find(|suite| suite.name == pair.suite);
-    let of = |id: &str| suite.and_then(|suite| suite.cells.iter().find(|cell| cell.id == id));
-    let [head, base] = [&pair.cells[0], &pair.cells[1]].map(|id| of(id));
-    let systems = head.iter().flat_map(|cell| &cell.systems);
-    let system = systems.into_iter().find(|system| system.build == HEAD);
-    let id = head.and_then(|cell| cell.axes.get("cell")).unwrap_or(&pair.cells[0]);
+pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &[Unit]) -> ComparedCell {
+    let suite = &suites[pair.suite];
+    let [head, base] = pair.places.map(|place| &suite.cells[place]);
+    let system = head.systems.iter().find(|system| system.build == HEAD);
+    let id = head.axes.get("cell").unwrap_or(&head.id);
+    let is_own = |unit: &&Unit| unit.suite == pair.suite && unit.sides == Sides::Two(pair.places);
     // The performance of an open loop is that of the baseline's latency over its own.
     let unit_ratio = |ratio: f64| if pair.is_paced { 1.0 / ratio } else { ratio };
-    let memory = [base, head].map(|cell| Some(cell?.usage.as_ref()?.memory_mib_after));
+    let memory = [base, head].map(|cell| Some(cell.usage.as_ref()?.memory_mib_after));
     ComparedCell {
-        id: if suites.len() > 1 { format!("{}:{id}", pair.suite) } else { id.to_owned() },
+        id: if suites.len() > 1 { format!("{}:{id}", suite.name) } else { id.to_owned() },
         system: system.map_or_else(String::new, |system| system.name.clone()),
         verdict: pair.verdict(),
-        unit: head.map(|cell| cell.unit),
+        unit: Some(head.unit),
         units: pair.units(),
         unit_ratios: pair.ratios.iter().copied().map(unit_ratio).map(rounded_unit).collect(),
         seconds: pair.seconds,
@@ -32,21 +31,20 @@ pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport], duets: &[Duet]) ->
         cpu_first: pair.is_cpu_first,
         client_is_limit: pair.client_is_limit,
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
-        bound_by: base.and_then(|cell| cell.bound_by),
-        denied_by: head.and_then(|cell| cell.vs_baseline.as_ref()).and_then(Comparison::denied_by),
+        bound_by: base.bound_by,
+        denied_by: head.vs_baseline.as_ref().and_then(Comparison::denied_by),
         detail: detail(pair, [head, base]),
-        counts: counts(duets.iter().filter(|duet| duet.suite == pair.suite && duet.cells == pair.cells)),
+        counts: counts(units.iter().filter(is_own)),
         why: None,
     }
 }
 
 /// Why a pair has no verdict, where that needs a reason.
-fn detail(pair: &JudgedPair, cells: [Option<&CellReport>; 2]) -> Option<String> {
+fn detail(pair: &JudgedPair, cells: [&CellReport; 2]) -> Option<String> {
     match &pair.obstacle {
-        Some(Obstacle::Lost { cell: id, .. }) => {
-            let lost = cells.into_iter().flatten().find(|cell| cell.id == *id);
-            let reason = lost.and_then(|cell| cell.detail.as_deref()).unwrap_or("it failed");
-            Some(format!("{id}: {reason}"))
+        Some(Obstacle::Lost { side, .. }) => {
+            let lost = cells[*side];
+            Some(format!("{}: {}", lost.id, lost.detail.as_deref().unwrap_or("it failed")))
         }
         Some(Obstacle::Units { failed, last }) => {
             let last = last.as_ref().map(failure).unwrap_or_default();

@@ -27,25 +27,25 @@ pub(crate) use why::{change_words, values};
 use crate::model::SuiteReport;
 use linerate_analysis::judge::pairs::{Judgement, detectable};
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{Duet, PlannedComparison, Run};
+use linerate_model::{PlannedComparison, Run, Unit};
 
 /// The note on servers that were never warm.
 const NOT_WARM: &str = "the rate still rose at the end of the longest warm-up: results may be of a server \
                         that is not warm yet; a longer --budget warms up for longer, up to 5 s";
 
 /// The comparison of a run; `None` for a run that compares no builds. `seconds`: the time of all its units,
-/// which are `duets`.
+/// which are `units`.
 pub(super) fn build(
     run: &Run,
     judgement: &Judgement,
     suites: &[SuiteReport],
     seconds: f64,
-    duets: &[Duet],
+    units: &[Unit],
 ) -> Option<ComparisonReport> {
     let plan = run.policy().verdict()?;
     let [base, head] = plan.arms();
     let cells: Vec<ComparedCell> =
-        judgement.pairs.iter().map(|pair| cells::cell(pair, suites, duets)).collect();
+        judgement.pairs.iter().map(|pair| cells::cell(pair, suites, units)).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {

@@ -2,14 +2,14 @@
 
 use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups, groups_by_what_is_known};
 use crate::build;
-use crate::fixture::{run, trials};
+use crate::fixture::{journal, run, trials};
 use crate::model::{Comparison, DatagramReport, DuetReport, Report, SoloRatio};
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_contract::Role;
 use linerate_model::PlannedSystem;
 
 fn report() -> Report {
-    build(&run(), &trials(), &[])
+    build(&run(), &journal(&run(), &trials()))
 }
 
 fn text(sentence: &Sentence) -> String {

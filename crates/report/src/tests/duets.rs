@@ -1,6 +1,7 @@
 //! Ratios of duets: where they contradict the solo trials, are disturbed, or are withdrawn.
 
 use super::*;
+use crate::fixture::read;
 use linerate_analysis::judge::{self, Comparisons, SortedJournal};
 use linerate_analysis::stats::duet::log_ratio;
 use linerate_analysis::stats::ratio::RatioEstimate;
@@ -9,7 +10,7 @@ use linerate_contract::Role;
 use linerate_model::{Measurement, Precision};
 
 /// Eight units of a pair in which the first cell has `ratio` of the rate of the second.
-fn duets(cells: [&str; 2], ratio: f64) -> Vec<Duet> {
+fn duets(cells: [&str; 2], ratio: f64) -> Vec<Unit> {
     let side = |operations: f64| {
         serde_json::json!({"elapsed": 500_000_000, "operations": operations as u64, "bytes": 0,
         "cpu": {"server": 100_000_000}})
@@ -17,12 +18,27 @@ fn duets(cells: [&str; 2], ratio: f64) -> Vec<Duet> {
     let unit = |unit: u32| {
         // Units differ by some per mille.
         let rate = 100_000.0 * ratio + f64::from(unit) * 100.0 - 450.0;
-        serde_json::from_value(serde_json::json!({"suite": "proxy", "cells": cells, "unit": unit,
+        serde_json::json!({"kind": "duet", "suite": "proxy", "cells": cells, "unit": unit,
             "sharing": "together", "at": 0, "outcome": "ok", "sides": [side(rate), side(100_000.0)],
-            "stages": {}}))
-        .unwrap()
+            "stages": {}})
     };
-    (1..=8).map(unit).collect()
+    let units: Vec<_> = (1..=8).map(unit).collect();
+    read(&of_pairs(&[cells]), &units)
+}
+
+/// The fixture's run with these pairs.
+fn of_pairs(pairs: &[[&str; 2]]) -> Run {
+    let mut run = run();
+    run.suites[0].pairs = pairs.iter().copied().map(pair).collect();
+    run
+}
+
+/// The strangers of a unit, mutable.
+fn strangers(unit: &mut Unit) -> &mut Option<f64> {
+    match &mut unit.found {
+        Found::Together(both) => &mut both.strangers,
+        Found::Alone(_) => panic!("it is a pair's"),
+    }
 }
 
 const IPTABLES: [&str; 2] = ["nginx/iptables", "nginx/direct"];
@@ -34,26 +50,24 @@ fn pair(cells: [&str; 2]) -> PlannedPair {
 }
 
 /// The eight units some times, numbered on.
-fn series(cells: [&str; 2], ratio: f64, times: u32) -> Vec<Duet> {
+fn series(cells: [&str; 2], ratio: f64, times: u32) -> Vec<Unit> {
     let one = |number: u32| {
         let mut units = duets(cells, ratio);
-        units.iter_mut().for_each(|unit| unit.unit += 8 * number);
+        units.iter_mut().for_each(|unit| unit.number += 8 * number);
         units
     };
     (0..times).flat_map(one).collect()
 }
 
 /// The cells whose pairs need a unit in the first suite.
-fn needs(run: &Run, duets: &[Duet]) -> Vec<String> {
-    let needs = Made { run, trials: &[], duets }.needs(0);
-    needs.into_iter().map(|need| need.cell).collect()
+fn needs(run: &Run, units: &[Unit]) -> Vec<String> {
+    let needs = Made { run, units }.needs(0);
+    needs.into_iter().map(|need| run.suites[0].cells[need.sides.cell()].id.clone()).collect()
 }
 
 /// The fixture's run with these pairs, and the comparison of nginx/iptables.
-fn compared(duets: &[Duet]) -> Comparison {
-    let mut run = run();
-    run.suites[0].pairs = vec![pair(IPTABLES), pair(CONTROL)];
-    let report = crate::build(&run, &trials(), duets);
+fn compared(duets: &[Unit]) -> Comparison {
+    let report = build(&of_pairs(&[IPTABLES, CONTROL]), &[&trials(), duets].concat());
     cell(&report, "nginx/iptables").vs_baseline.clone().unwrap()
 }
 
@@ -75,12 +89,11 @@ fn duets_and_solo_trials_that_contradict_each_other_have_no_verdict_and_both_num
 
 #[test]
 fn two_cells_without_a_duet_are_compared_the_other_way_round_or_through_a_third() {
-    let (mut run, trials) = (run(), trials());
-    run.suites[0].pairs = vec![pair(IPTABLES), pair(HAPROXY)];
-    let units = [duets(IPTABLES, 0.8), duets(HAPROXY, 0.4)].concat();
-    let journal = SortedJournal::sort(&run, &trials, &units);
-    let cells = judge::suite(&run.suites[0], &journal, None).cells;
-    let comparisons = Comparisons { suite: "proxy", journal: &journal, judgement: None };
+    let run = of_pairs(&[IPTABLES, HAPROXY]);
+    let units = [trials(), duets(IPTABLES, 0.8), duets(HAPROXY, 0.4)].concat();
+    let journal = SortedJournal::sort(&run, &units);
+    let cells = judge::suite(&run, 0, &journal, None).cells;
+    let comparisons = Comparisons { suite: 0, journal: &journal, judgement: None };
     let compare = |ids: [&str; 2]| {
         let [one, other] = ids.map(|id| cells.iter().find(|cell| cell.planned.id == id).unwrap());
         comparisons.compare_any(one, other, Metric::Seconds, &cells).unwrap()
@@ -100,7 +113,7 @@ fn units_beside_other_processes_are_left_out_and_decide_nothing_where_too_few_ar
     let quiet = duets(IPTABLES, 0.8);
     let busy = |from: usize| {
         let mut units = quiet.clone();
-        units[from..].iter_mut().for_each(|unit| unit.strangers = Some(0.3));
+        units[from..].iter_mut().for_each(|unit| *strangers(unit) = Some(0.3));
         compared(&units)
     };
     assert_eq!((busy(8).n, busy(7).n, busy(6).n), (8, 7, 6));
@@ -120,11 +133,10 @@ fn a_baseline_that_differs_from_itself_withdraws_the_verdicts_of_duets() {
 
 #[test]
 fn a_table_of_the_baseline_alone_shows_its_control() {
-    let mut run = run();
-    run.suites[0].pairs = vec![pair(CONTROL)];
+    let mut run = of_pairs(&[CONTROL]);
     run.suites[0].tables.truncate(1);
     run.suites[0].tables[0].cells = vec![CONTROL[0].into()];
-    let report = crate::build(&run, &trials(), &duets(CONTROL, 1.0));
+    let report = build(&run, &[trials(), duets(CONTROL, 1.0)].concat());
     let control = report.suites[0].tables[0].aa.as_ref().unwrap();
     assert_eq!((control.n, control.with.as_str()), (8, CONTROL[0]));
 }
@@ -141,8 +153,7 @@ fn q_values_are_over_a_table_and_never_below_p() {
 
 #[test]
 fn a_pair_beside_other_processes_lacks_the_quiet_units_of_a_verdict_however_many_units_it_has() {
-    let mut run = run();
-    run.suites[0].pairs = vec![pair(IPTABLES), pair(HAPROXY)];
+    let mut run = of_pairs(&[IPTABLES, HAPROXY]);
     let wide = duets(HAPROXY, 1.0);
     let logs = wide.iter().filter_map(|unit| log_ratio(unit, Metric::Seconds));
     // It lacks three units beside its eight: 8 * (11 / 8 - 1).
@@ -150,7 +161,7 @@ fn a_pair_beside_other_processes_lacks_the_quiet_units_of_a_verdict_however_many
     run.suites[0].precision = Some(Precision { half_width, time: Nanos(u64::MAX) });
     let needed = |quiet: usize| {
         let mut busy = series(IPTABLES, 0.8, 2);
-        busy[quiet..].iter_mut().for_each(|unit| unit.strangers = Some(0.3));
+        busy[quiet..].iter_mut().for_each(|unit| *strangers(unit) = Some(0.3));
         needs(&run, &[busy, wide.clone()].concat())
     };
     assert_eq!(needed(5), [IPTABLES[0]], "it lacks one quiet unit");
@@ -159,8 +170,7 @@ fn a_pair_beside_other_processes_lacks_the_quiet_units_of_a_verdict_however_many
 
 #[test]
 fn a_wide_pair_gets_its_share_of_further_units_and_a_control_no_more_than_a_fifth() {
-    let mut run = run();
-    run.suites[0].pairs = vec![pair(IPTABLES), pair(HAPROXY), pair(CONTROL)];
+    let mut run = of_pairs(&[IPTABLES, HAPROXY, CONTROL]);
     run.suites[0].precision = Some(Precision { half_width: 1e-6, time: Nanos(u64::MAX) });
     // A ratio of a tenth has more noise, and lacks more units.
     let needed = |times: [u32; 3]| {
@@ -176,6 +186,10 @@ fn a_wide_pair_gets_its_share_of_further_units_and_a_control_no_more_than_a_fift
     assert_eq!(needed([5, 4, 2]), [CONTROL[0], IPTABLES[0]], "it has less");
 }
 
+fn is_of(unit: &Unit, cell: &str) -> bool {
+    unit.suite == 0 && unit.sides == alone(cell)
+}
+
 fn saturate_client(measurement: &mut Measurement) {
     measurement.cpu.insert(Role::Client, measurement.elapsed);
     measurement.cpus[0].busy = measurement.cpus[0].total;
@@ -186,8 +200,8 @@ fn a_late_client_makes_no_system_slow() {
     let haproxy = |rate: Option<u64>| {
         let (mut run, mut trials) = (run(), trials());
         run.suites[0].cells.iter_mut().for_each(|cell| cell.parameters.rate = rate);
-        let of_haproxy = trials.iter_mut().filter(|trial| trial.cell == HAPROXY[0]);
-        of_haproxy.flat_map(|trial| &mut trial.measurement).for_each(saturate_client);
+        let of_haproxy = trials.iter_mut().filter(|unit| is_of(unit, HAPROXY[0]));
+        of_haproxy.filter_map(measurement).for_each(saturate_client);
         cell(&build(&run, &trials), HAPROXY[0]).vs_baseline.clone().unwrap()
     };
     let (closed, open) = (haproxy(None), haproxy(Some(10_000)));
@@ -199,11 +213,11 @@ fn a_late_client_makes_no_system_slow() {
 fn equal_rates_have_no_verdict_where_the_client_was_the_limit() {
     let compared = |is_limit: bool| {
         let mut trials = trials();
-        let of_direct: Vec<Trial> = trials.iter().filter(|trial| trial.cell == CONTROL[0]).cloned().collect();
-        for trial in trials.iter_mut().filter(|trial| trial.cell == IPTABLES[0]) {
-            let is_it = |other: &&Trial| (other.round, other.warmup) == (trial.round, trial.warmup);
-            trial.measurement = of_direct.iter().find(is_it).and_then(|other| other.measurement.clone());
-            trial.measurement.iter_mut().filter(|_| is_limit).for_each(saturate_client);
+        let of_direct: Vec<Unit> = trials.iter().filter(|unit| is_of(unit, CONTROL[0])).cloned().collect();
+        for unit in trials.iter_mut().filter(|unit| is_of(unit, IPTABLES[0])) {
+            let is_it = |other: &&Unit| (other.number, other.warmup) == (unit.number, unit.warmup);
+            unit.found = of_direct.iter().find(is_it).map(|other| other.found.clone()).unwrap();
+            measurement(unit).into_iter().filter(|_| is_limit).for_each(saturate_client);
         }
         let report = build(&run(), &trials);
         let answer = render(&report, "terminal", Style::default());
@@ -222,15 +236,14 @@ fn equal_rates_have_no_verdict_where_the_client_was_the_limit() {
 
 #[test]
 fn a_row_is_the_baselines_value_by_the_ratio_in_each_format_and_a_warning_has_what_its_trials_say() {
-    let mut run = run();
-    run.suites[0].pairs = vec![pair(IPTABLES), pair(CONTROL)];
+    let mut run = of_pairs(&[IPTABLES, CONTROL]);
     run.suites[0].tables.truncate(1);
     run.suites[0].tables[0].cells.truncate(2);
     // Alone it needs 0.163 s, more than the 0.137 s of the baseline; beside it, it is faster.
     let duets = duets(IPTABLES, 1.25);
     let of_rounds = |rounds: &[u32]| {
-        let those = trials().into_iter().filter(|trial| rounds.contains(&trial.round)).collect::<Vec<_>>();
-        crate::build(&run, &those, &duets)
+        let those = trials().into_iter().filter(|unit| rounds.contains(&unit.number));
+        build(&run, &those.chain(duets.clone()).collect::<Vec<_>>())
     };
     // In round 3 is an outlier, which hides all else among three.
     for (rounds, end) in [(&[1, 2, 3, 4, 5, 6, 7][..], "no verdict"), (&[1, 2, 4], "the row shows the pairs")]

@@ -6,7 +6,7 @@ use crate::stats::bound::Bottleneck;
 use crate::stats::compare::log_ratios;
 use crate::stats::duet::log_rates;
 use linerate_contract::Role;
-use linerate_model::{Duet, Metric, PlannedComparison, PlannedSystem};
+use linerate_model::{Metric, PlannedComparison, PlannedSystem, Unit};
 
 /// What the trials alone show of a pair.
 pub(super) struct Leading {
@@ -19,23 +19,19 @@ pub(super) struct Leading {
 }
 
 impl Leading {
-    pub(super) fn find([head, base]: [Option<&CellSummary<'_>>; 2], plan: &PlannedComparison) -> Self {
-        let bound = [head, base].map(|cell| match cell?.bound()? {
+    pub(super) fn find([head, base]: [&CellSummary<'_>; 2], plan: &PlannedComparison) -> Self {
+        let bound = [head, base].map(|cell| match cell.bound()? {
             Bottleneck::Role(role) => Some(role),
             _ => None,
         });
-        let subject = match (plan.role(), [head, base].map(|cell| cell.map(|cell| cell.planned))) {
-            (Some(role), _) => vec![role],
-            (None, [Some(head), Some(base)]) => {
-                let is_in_base = |system: &PlannedSystem| {
-                    base.systems
-                        .iter()
-                        .any(|other| (other.role, &other.build) == (system.role, &system.build))
-                };
-                let differing = head.systems.iter().filter(|system| !is_in_base(system));
-                differing.map(|system| system.role).collect()
-            }
-            _ => Vec::new(),
+        let of_base = &base.planned.systems;
+        let is_in_base = |system: &PlannedSystem| {
+            of_base.iter().any(|other| (other.role, &other.build) == (system.role, &system.build))
+        };
+        let differing = || head.planned.systems.iter().filter(|system| !is_in_base(system));
+        let subject = match plan.role() {
+            Some(role) => vec![role],
+            None => differing().map(|system| system.role).collect(),
         };
         let client_is_limit = bound.contains(&Some(Role::Client)) && !subject.contains(&Role::Client);
         Self { saturated: bound[0].filter(|_| bound[0] == bound[1]), subject, client_is_limit }
@@ -49,11 +45,11 @@ impl Leading {
 
 /// The ratio of one or two trials alone of head and base, with an interval by the scatter of the units.
 pub(super) fn few_trials(
-    [head, base]: [Option<&CellSummary<'_>>; 2],
-    units: &[&Duet],
+    [head, base]: [&CellSummary<'_>; 2],
+    units: &[&Unit],
     metric: Metric,
 ) -> Option<SoloRatio> {
-    let logs = log_ratios(&head?.values(metric), &base?.values(metric), metric.better()).collect::<Vec<_>>();
+    let logs = log_ratios(&head.values(metric), &base.values(metric), metric.better()).collect::<Vec<_>>();
     let (ours, theirs): (Vec<f64>, Vec<f64>) =
         units.iter().filter_map(|unit| log_rates(unit, metric)).map(|[ours, theirs]| (ours, theirs)).unzip();
     SoloRatio::from_scatter(&logs, [&ours, &theirs])

@@ -29,8 +29,8 @@ use crate::stats::verdict::control_fails;
 use leading::{Leading, few_trials};
 use linerate_contract::Role;
 use linerate_model::{
-    Better, ComparisonKind, Duet, LatencyMargin, Metric, Outcome, PlannedComparison, PlannedPair,
-    PlannedSuite, Run, SideWindow, Trial,
+    Better, ComparisonKind, LatencyMargin, Metric, Outcome, PlannedComparison, PlannedPair, PlannedSuite,
+    Run, SideWindow, Sides, Unit,
 };
 use series::{Crossing, Looks, PairSeries, Rules};
 
@@ -52,30 +52,27 @@ pub struct Judgement {
 }
 
 /// Judges the units of a comparison in the journal; `None` for a run that compares no builds.
-pub fn judge(run: &Run, trials: &[Trial], duets: &[Duet]) -> Option<Judgement> {
-    judge_until(run, trials, duets, u32::MAX)
+pub fn judge(run: &Run, units: &[Unit]) -> Option<Judgement> {
+    judge_until(run, units, u32::MAX)
 }
 
-/// Judges the units up to `last`.
-pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32) -> Option<Judgement> {
+/// Judges the units of pairs up to `last`.
+pub(crate) fn judge_until(run: &Run, units: &[Unit], last: u32) -> Option<Judgement> {
     let plan = run.policy().verdict()?;
-    let until = |duet: &&Duet| duet.warmup || duet.unit <= last;
-    let duets: Vec<&Duet> = duets.iter().filter(until).collect();
-    let journal = SortedJournal::sort(run, trials, &[]);
-    let pairs = || run.suites.iter().flat_map(|suite| suite.pairs.iter().map(move |pair| (suite, pair)));
-    let is_compared = |pair: &PlannedPair| pair.cells[0] != pair.cells[1] && pair.no_duet.is_none();
-    let compared: Vec<Compared<'_>> = pairs()
-        .filter(|(_, pair)| is_compared(pair))
-        .map(|(suite, pair)| Compared::new(suite, pair, plan, &journal, &duets))
-        .collect();
-    let control = pairs()
-        .find(|(_, pair)| pair.cells[0] == pair.cells[1])
-        .and_then(|(suite, pair)| Control::new(suite, &units_of(&duets, &suite.name, &pair.cells), plan));
+    let is_until = |unit: &&Unit| unit.warmup || unit.sides.is_one() || unit.number <= last;
+    let units: Vec<&Unit> = units.iter().filter(is_until).collect();
+    let journal = SortedJournal::sort(run, units.iter().copied());
+    let pairs: Vec<Place<'_>> =
+        run.suites.iter().enumerate().flat_map(|(index, suite)| Place::pairs(index, suite)).collect();
+    let compared = pairs.iter().filter(|place| !place.is_control() && place.pair.no_duet.is_none());
+    let compared: Vec<Compared<'_>> = compared.map(|place| Compared::new(*place, plan, &journal)).collect();
+    let control = pairs.iter().find(|place| place.is_control());
+    let control = control.and_then(|place| Control::new(*place, &place.units(&journal), plan));
     let is_void = control.as_ref().is_some_and(Control::fails);
     let series: Vec<&PairSeries> =
         compared.iter().flat_map(|pair| &pair.series).map(|(_, one)| one).collect();
     let tests = series.len();
-    let looks = Looks::from_run(run, trials, &duets);
+    let looks = Looks::from_run(run, &units);
     let rules = Rules {
         bounds: looks.bounds(0.05),
         bounds_of_equals: looks.bounds(0.1),
@@ -96,11 +93,34 @@ pub(crate) fn judge_until(run: &Run, trials: &[Trial], duets: &[Duet], last: u32
     Some(Judgement { pairs, control: control.map(|control| control.estimate), is_void, spread, tests })
 }
 
-/// The measured units of a pair.
-fn units_of<'a>(duets: &[&'a Duet], suite: &str, cells: &[String; 2]) -> Vec<&'a Duet> {
-    let is_unit = |duet: &&&Duet| !duet.warmup && duet.probe.is_none();
-    let is_of_pair = |duet: &&&Duet| duet.suite == suite && duet.cells == *cells;
-    duets.iter().filter(is_unit).filter(is_of_pair).copied().collect()
+/// A pair of the plan, with the indices of its suite and of its cells.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    index: usize,
+    suite: &'a PlannedSuite,
+    pair: &'a PlannedPair,
+    cells: [usize; 2],
+}
+
+impl<'a> Place<'a> {
+    fn pairs(index: usize, suite: &'a PlannedSuite) -> impl Iterator<Item = Self> {
+        let place = move |pair| Some(Self { index, suite, pair, cells: suite.places(pair)? });
+        suite.pairs.iter().filter_map(place)
+    }
+
+    fn is_control(&self) -> bool {
+        self.cells[0] == self.cells[1]
+    }
+
+    /// Its measured units.
+    fn units(&self, journal: &SortedJournal<'a>) -> Vec<&'a Unit> {
+        journal.measured(self.index, Sides::Two(self.cells)).collect()
+    }
+
+    /// Open loops that alternate.
+    fn is_paced(&self) -> bool {
+        self.suite.cells[self.cells[0]].is_paced_in_turns()
+    }
 }
 
 /// The base in duet with itself.
@@ -110,9 +130,8 @@ struct Control {
 }
 
 impl Control {
-    fn new(suite: &PlannedSuite, units: &[&Duet], plan: &PlannedComparison) -> Option<Self> {
-        let is_paced = units.first().is_some_and(|unit| is_paced(suite, &unit.cells[0]));
-        let (metric, margin) = match (is_paced, plan.latency_margin) {
+    fn new(place: Place<'_>, units: &[&Unit], plan: &PlannedComparison) -> Option<Self> {
+        let (metric, margin) = match (place.is_paced(), plan.latency_margin) {
             (false, _) => (Metric::OperationsPerSecond, plan.margin),
             (true, LatencyMargin::Share(margin)) => (Metric::P50Latency, margin),
             (true, LatencyMargin::Microseconds(_)) => (Metric::P50Latency, plan.margin),
@@ -128,13 +147,11 @@ impl Control {
 
 /// A pair, and its units by each measure.
 struct Compared<'a> {
-    suite: &'a PlannedSuite,
-    pair: &'a PlannedPair,
+    place: Place<'a>,
     metric: Metric,
-    is_paced: bool,
-    units: Vec<&'a Duet>,
+    units: Vec<&'a Unit>,
     /// Head and base in their trials alone.
-    alone: [Option<CellSummary<'a>>; 2],
+    alone: [CellSummary<'a>; 2],
     leading: Leading,
     /// The roles whose CPU time is compared; empty: all.
     cpu_of: Vec<Role>,
@@ -142,36 +159,27 @@ struct Compared<'a> {
 }
 
 impl<'a> Compared<'a> {
-    fn new(
-        suite: &'a PlannedSuite,
-        pair: &'a PlannedPair,
-        plan: &PlannedComparison,
-        journal: &SortedJournal<'a>,
-        duets: &[&'a Duet],
-    ) -> Self {
+    fn new(place: Place<'a>, plan: &PlannedComparison, journal: &SortedJournal<'a>) -> Self {
+        let Place { index, suite, pair, cells } = place;
         let table = suite.tables.iter().find(|table| table.cells.contains(&pair.cells[0]));
         let metric = table.map_or(Metric::OperationsPerSecond, |table| table.metric);
-        let units = units_of(duets, &suite.name, &pair.cells);
-        let alone = pair.cells.each_ref().map(|id| {
-            let planned = suite.cells.iter().find(|cell| cell.id == *id)?;
-            Some(CellSummary::from_trials(planned, journal.cell(&suite.name, id), metric))
-        });
-        let leading = Leading::find(alone.each_ref().map(Option::as_ref), plan);
-        let has_cpu = |roles: &[Role]| units.iter().any(|duet| log_cpu_ratio(duet, metric, roles).is_some());
+        let units = place.units(journal);
+        let alone = cells
+            .map(|cell| CellSummary::from_units(suite, cell, journal.units(index, Sides::One(cell)), metric));
+        let leading = Leading::find(alone.each_ref(), plan);
+        let has_cpu = |roles: &[Role]| units.iter().any(|unit| log_cpu_ratio(unit, metric, roles).is_some());
         // The CPU time of a server elsewhere is not known, and that of the client says nothing about it.
         let is_known = plan.role().is_some() || has_cpu(&leading.subject);
         let cpu_of = if is_known { leading.subject.clone() } else { Vec::new() };
         let spins = alone
             .iter()
-            .flatten()
             .flat_map(|cell| &cell.planned.systems)
             .any(|system| system.spins && (cpu_of.is_empty() || cpu_of.contains(&system.role)));
         let cpu = |sides: &[SideWindow; 2]| {
             log_cpu_ratio_of(sides, metric, &cpu_of).filter(|_| !spins).map(|log| -log)
         };
-        let is_paced = is_paced(suite, &pair.cells[0]);
         let mut series = Vec::new();
-        if is_paced {
+        if place.is_paced() {
             let latency =
                 |measure: Measure| Some((measure, PairSeries::of_latency(&units, measure.latency()?)));
             series.extend(Measure::LATENCIES.into_iter().filter_map(latency));
@@ -179,7 +187,7 @@ impl<'a> Compared<'a> {
             series.push((Measure::Rate, PairSeries::from_units(&units, |sides| log_ratio_of(sides, metric))));
         }
         series.push((Measure::Cpu, PairSeries::from_units(&units, cpu)));
-        Self { suite, pair, metric, is_paced, units, alone, leading, cpu_of, series }
+        Self { place, metric, units, alone, leading, cpu_of, series }
     }
 
     fn judged(
@@ -198,21 +206,21 @@ impl<'a> Compared<'a> {
         let is_cpu_first = self.leading.is_cpu_first() && rate.is_some() && cpu.is_some();
         let hints_at_none = rate.is_some_and(|rate| rate.ratio >= 1.0 - plan.margin);
         let [head, base] = &self.alone;
-        let ratios = self.units.iter().filter_map(|duet| log_ratio(duet, self.metric));
+        let ratios = self.units.iter().filter_map(|unit| log_ratio(unit, self.metric));
         let ratios: Vec<f64> = ratios.map(f64::exp).collect();
         JudgedPair {
-            suite: self.suite.name.clone(),
-            cells: self.pair.cells.clone(),
+            suite: self.place.index,
+            places: self.place.cells,
             metric: self.metric,
             tried: self.units.len() as u32,
-            seconds: self.units.iter().map(|duet| duet.time().as_secs_f64()).sum(),
-            cpu_alone: [head, base].map(|cell| self.cpu_alone(cell.as_ref())),
-            alone: few_trials([head.as_ref(), base.as_ref()], &self.units, self.metric),
+            seconds: self.units.iter().map(|unit| unit.time().as_secs_f64()).sum(),
+            cpu_alone: [head, base].map(|cell| self.cpu_alone(cell)),
+            alone: few_trials([head, base], &self.units, self.metric),
             is_cpu_first,
             client_is_limit: self.client_is_limit(),
             is_by_cpu: is_cpu_first && hints_at_none,
-            is_paced: self.is_paced,
-            load: head.as_ref().and_then(|cell| load::offered(cell.planned, plan.rate, &self.units)),
+            is_paced: self.place.is_paced(),
+            load: load::offered(head.planned, plan.rate, &self.units),
             obstacle: self.obstacle(ratios.len(), rules.is_void),
             cpu_of: self.cpu_of,
             ratios,
@@ -222,21 +230,21 @@ impl<'a> Compared<'a> {
 
     /// At a fixed rate the client waits for the time of a request, often with its CPU.
     fn client_is_limit(&self) -> bool {
-        self.leading.client_is_limit && !self.is_paced
+        self.leading.client_is_limit && !self.place.is_paced()
     }
 
-    fn cpu_alone(&self, cell: Option<&CellSummary<'_>>) -> Option<Alone> {
-        cell?.cost(Per::from_metric(self.metric), &self.cpu_of).map(Alone::from)
+    fn cpu_alone(&self, cell: &CellSummary<'_>) -> Option<Alone> {
+        cell.cost(Per::from_metric(self.metric), &self.cpu_of).map(Alone::from)
     }
 
     /// A finding with the value of base. `None` for a latency that base has nowhere.
     fn with_values(&self, found: Finding) -> Option<Finding> {
-        let base = self.alone[1].as_ref();
-        let by = |metric: Metric| base.and_then(|base| median(base.values(metric).into_values()));
+        let base = &self.alone[1];
+        let by = |metric: Metric| median(base.values(metric).into_values());
         match (found.measure, found.measure.latency()) {
             (_, Some(metric)) => {
                 let of_units =
-                    || median(self.units.iter().filter_map(|duet| Some(latencies(duet, metric)?[1])));
+                    || median(self.units.iter().filter_map(|unit| Some(latencies(unit, metric)?[1])));
                 Some(found.with_base(by(metric).or_else(of_units)?, |ratio| ratio))
             }
             (Measure::Cpu, _) => {
@@ -253,28 +261,26 @@ impl<'a> Compared<'a> {
 
     /// Why the findings have no say: a cell that failed alone, units that failed, or the control.
     fn obstacle(&self, good: usize, is_void: bool) -> Option<Obstacle> {
-        if let Some(cell) = self.alone.iter().flatten().find(|cell| !cell.is_ok()) {
-            return Some(Obstacle::Lost { cell: cell.planned.id.clone(), outcome: cell.outcome });
+        if let Some(side) = self.alone.iter().position(|cell| !cell.is_ok()) {
+            return Some(Obstacle::Lost { side, outcome: self.alone[side].outcome });
         }
         if !self.units.is_empty() && good * 10 < self.units.len() * 9 {
-            let last = self.units.iter().rev().find(|unit| matches!(unit.outcome, Outcome::Failed { .. }));
+            let mut failed = self.units.iter().filter(|unit| matches!(unit.outcome, Outcome::Failed { .. }));
+            let last = failed.next_back();
             return Some(Obstacle::Units {
                 failed: (self.units.len() - good) as u32,
-                last: last.map(|unit| FailedUnit { outcome: unit.outcome.clone(), sharing: unit.sharing }),
+                last: last.and_then(|unit| {
+                    Some(FailedUnit { outcome: unit.outcome.clone(), sharing: unit.together()?.sharing })
+                }),
             });
         }
         is_void.then_some(Obstacle::Control)
     }
 }
 
-/// Whether a cell is an open loop whose units alternate.
-fn is_paced(suite: &PlannedSuite, cell: &str) -> bool {
-    suite.cells.iter().any(|planned| planned.id == cell && planned.is_paced_in_turns())
-}
-
 impl Judgement {
-    /// The pairs of a suite.
-    pub fn pairs_of<'a>(&'a self, suite: &'a str) -> impl Iterator<Item = &'a JudgedPair> {
+    /// The pairs of a suite, by its index.
+    pub fn pairs_of(&self, suite: usize) -> impl Iterator<Item = &JudgedPair> {
         self.pairs.iter().filter(move |pair| pair.suite == suite)
     }
 

@@ -4,7 +4,7 @@ use super::finding::{Confirmation, Finding, Findings, Measure};
 use crate::judge::{Alone, Comparison, DuetReport, OutcomeWord, SoloRatio, rounded_unit};
 use crate::stats::verdict::Verdict;
 use linerate_contract::Role;
-use linerate_model::{Metric, Outcome, Sharing, Stage, pair_id};
+use linerate_model::{Metric, Outcome, Sharing, Stage};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,9 +12,10 @@ use serde::Serialize;
 /// The two builds in one cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgedPair {
-    pub suite: String,
-    /// Ids of the two cells: head and base.
-    pub cells: [String; 2],
+    /// The index of its suite.
+    pub suite: usize,
+    /// The indices of the two cells: head and base.
+    pub places: [usize; 2],
     pub metric: Metric,
     /// Rate of head by that of base in each unit of which both sides succeeded, and the number of all units.
     pub ratios: Vec<f64>,
@@ -47,8 +48,8 @@ pub struct JudgedPair {
 /// Why a pair has no verdict by its findings.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Obstacle {
-    /// The cell with this id is not `ok` in its trials alone.
-    Lost { cell: String, outcome: OutcomeWord },
+    /// The head (side 0) or the base (1) is not `ok` in its trials alone.
+    Lost { side: usize, outcome: OutcomeWord },
     /// More than a tenth of the units: what fails is not left out of a comparison.
     Units { failed: u32, last: Option<FailedUnit> },
     /// The control differs from itself.
@@ -88,10 +89,6 @@ pub struct OfferedLoad {
 }
 
 impl JudgedPair {
-    pub fn id(&self) -> String {
-        pair_id([&self.cells[0], &self.cells[1]])
-    }
-
     /// Units of which both sides succeeded.
     pub fn units(&self) -> u32 {
         self.ratios.len() as u32

@@ -9,7 +9,7 @@ use crate::stats::estimate::standard_deviation;
 use crate::stats::ratio::{RatioEstimate, interval, p_value, shift};
 use crate::stats::sequential::{looks, nominal};
 use crate::stats::verdict::{Verdict, direction};
-use linerate_model::{DecidingPercentile, Duet, LatencyMargin, Metric, Run, SideWindow, Trial};
+use linerate_model::{DecidingPercentile, LatencyMargin, Metric, Run, SideWindow, Unit};
 
 /// Error probability of a suspect's second series, both directions together.
 const CONFIRMATION: f64 = 0.1;
@@ -21,13 +21,14 @@ const CONFIRMING_UNITS: u32 = 2;
 pub(super) struct Looks(Vec<(u32, f64)>);
 
 impl Looks {
-    pub(super) fn from_run(run: &Run, trials: &[Trial], duets: &[&Duet]) -> Self {
+    pub(super) fn from_run(run: &Run, units: &[&Unit]) -> Self {
         let budget = run.budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64());
-        let before: f64 = trials.iter().map(|trial| trial.time().as_secs_f64()).sum();
-        let last = duets.iter().filter(|duet| !duet.warmup).map(|duet| duet.unit).max().unwrap_or(0);
-        let used = |unit: u32| {
-            let until = duets.iter().filter(|duet| duet.warmup || duet.unit <= unit);
-            until.map(|duet| duet.time().as_secs_f64()).sum::<f64>()
+        let (alone, together): (Vec<&Unit>, Vec<&Unit>) = units.iter().partition(|unit| unit.sides.is_one());
+        let before: f64 = alone.iter().map(|unit| unit.time().as_secs_f64()).sum();
+        let last = together.iter().filter(|unit| !unit.warmup).map(|unit| unit.number).max().unwrap_or(0);
+        let used = |number: u32| {
+            let until = together.iter().filter(|unit| unit.warmup || unit.number <= number);
+            until.map(|unit| unit.time().as_secs_f64()).sum::<f64>()
         };
         Self(looks(last).into_iter().map(|unit| (unit, ((before + used(unit)) / budget).min(1.0))).collect())
     }
@@ -61,18 +62,18 @@ pub(super) struct Crossing {
 }
 
 impl PairSeries {
-    pub(super) fn from_units(units: &[&Duet], log: impl Fn(&[SideWindow; 2]) -> Option<f64>) -> Self {
-        let last = units.iter().map(|duet| duet.unit).max().unwrap_or(0);
-        let within = |duet: &Duet| {
-            let windows: Option<Vec<f64>> = duet.windows.iter().map(&log).collect();
+    pub(super) fn from_units(units: &[&Unit], log: impl Fn(&[SideWindow; 2]) -> Option<f64>) -> Self {
+        let last = units.iter().map(|unit| unit.number).max().unwrap_or(0);
+        let within = |unit: &Unit| {
+            let windows: Option<Vec<f64>> = unit.together()?.windows.iter().map(&log).collect();
             early::within(&windows?)
         };
-        let (logs, within) = (by_unit(units, |duet| log(duet.sides.as_ref()?)), by_unit(units, within));
+        let (logs, within) = (by_unit(units, |unit| log(unit.both()?)), by_unit(units, within));
         Self { logs, within, differences: Vec::new(), last }
     }
 
-    pub(super) fn of_latency(units: &[&Duet], metric: Metric) -> Self {
-        let difference = |duet: &Duet| latencies(duet, metric).map(|[head, base]| head - base);
+    pub(super) fn of_latency(units: &[&Unit], metric: Metric) -> Self {
+        let difference = |unit: &Unit| latencies(unit, metric).map(|[head, base]| head - base);
         let differences = by_unit(units, difference);
         Self { differences, ..Self::from_units(units, |sides| log_ratio_of(sides, metric)) }
     }
@@ -213,9 +214,9 @@ struct Look {
     difference: Option<LatencyDifference>,
 }
 
-fn by_unit(units: &[&Duet], value: impl Fn(&Duet) -> Option<f64>) -> Vec<(u32, f64)> {
+fn by_unit(units: &[&Unit], value: impl Fn(&Unit) -> Option<f64>) -> Vec<(u32, f64)> {
     let mut values: Vec<(u32, f64)> =
-        units.iter().filter_map(|duet| Some((duet.unit, value(duet)?))).collect();
+        units.iter().filter_map(|unit| Some((unit.number, value(unit)?))).collect();
     values.sort_by_key(|(unit, _)| *unit);
     values
 }

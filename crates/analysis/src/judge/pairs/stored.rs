@@ -6,7 +6,7 @@ use crate::stats::metric::Value;
 use crate::stats::verdict::{Verdict, direction};
 use linerate_model::Better;
 use linerate_model::Stored;
-use linerate_model::{PlannedCell, PlannedSuite, Run, Trial};
+use linerate_model::{Run, Sides, Unit};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// Cells with the same systems in both runs that are needed for a spread between runs.
@@ -43,11 +43,11 @@ pub struct StoredCell {
 /// Compares the cells that both runs have.
 pub fn compare(one: &Stored, two: &Stored) -> StoredComparison {
     let mut raw: Vec<Raw> = Vec::new();
-    for suite in &one.run.suites {
-        let Some(other) = two.run.suites.iter().find(|other| other.name == suite.name) else { continue };
-        for cell in &suite.cells {
-            let Some(theirs) = other.cells.iter().find(|theirs| theirs.id == cell.id) else { continue };
-            raw.extend(Raw::compare(suite, cell, theirs, [one, two]));
+    for (index, suite) in one.run.suites.iter().enumerate() {
+        let Some(other) = two.run.suites.iter().position(|other| other.name == suite.name) else { continue };
+        for (place, cell) in suite.cells.iter().enumerate() {
+            let Some(theirs) = two.run.suites[other].place(&cell.id) else { continue };
+            raw.extend(Raw::compare([(one, index, place), (two, other, theirs)]));
         }
     }
     let controls: Vec<f64> = raw.iter().filter(|cell| !cell.is_changed).map(|cell| cell.log).collect();
@@ -117,23 +117,23 @@ struct Raw {
 }
 
 impl Raw {
-    /// `None` where either run has no number, or the cells are not the same question.
-    fn compare(
-        suite: &PlannedSuite,
-        cell: &PlannedCell,
-        theirs: &PlannedCell,
-        runs: [&Stored; 2],
-    ) -> Option<Self> {
+    /// A cell of both runs, by the indices of its suite and of itself; `None` where either run has no number,
+    /// or the cells are not the same question.
+    fn compare(runs: [(&Stored, usize, usize); 2]) -> Option<Self> {
+        let [(suite, cell), (_, theirs)] = runs.map(|(stored, suite, cell)| {
+            let suite = &stored.run.suites[suite];
+            (suite, &suite.cells[cell])
+        });
         let is_same = (&cell.parameters, &cell.options) == (&theirs.parameters, &theirs.options);
         let metric = suite.tables.iter().find(|table| table.cells.contains(&cell.id))?.metric;
         if !is_same || metric.is_growth() {
             return None;
         }
-        let estimates = runs.map(|run| {
+        let estimates = runs.map(|(stored, suite, cell)| {
             let is_of_cell =
-                |trial: &&Trial| trial.suite == suite.name && trial.cell == cell.id && !trial.warmup;
-            let trials = run.trials.iter().filter(is_of_cell);
-            Estimate::from_values(trials.filter_map(|trial| metric.value(trial.measurement.as_ref()?)))
+                |unit: &&Unit| (unit.suite, unit.sides, unit.warmup) == (suite, Sides::One(cell), false);
+            let units = stored.journal.units.iter().filter(is_of_cell);
+            Estimate::from_values(units.filter_map(|unit| metric.value(unit.measurement()?)))
         });
         let [one, two] = estimates;
         let (one, two) = (one?, two?);

@@ -4,7 +4,8 @@ use super::*;
 use crate::judge::{Comparison, SoloRatio};
 use crate::stats::verdict::Verdict;
 use linerate_model::Better;
-use serde_json::{Value, json};
+use linerate_model::journal::parse_journal;
+use serde_json::json;
 
 const CELLS: [&str; 2] = ["proxy@head", "proxy@base"];
 
@@ -47,7 +48,7 @@ fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
     };
     let trial = |cell: &str| {
         json!({
-            "suite": "s", "cell": cell, "round": 1, "warmup": false, "at": 0, "stages": {}, "outcome": "ok",
+            "kind": "trial", "suite": "s", "cell": cell, "round": 1, "at": 0, "stages": {}, "outcome": "ok",
             "measurement": {
                 "elapsed": nanos(1.0), "operations": 1000, "bytes": 0,
                 "cpu": {"client": nanos(client), "relay": nanos(relay)},
@@ -64,18 +65,18 @@ fn judged(rates: &[f64], cpu: f64, [client, relay]: [f64; 2]) -> JudgedPair {
         let own = cpu * (1.0 + 0.001 * ((unit % 3) as f64 - 1.0));
         let done = 100_000.0 * rate;
         json!({
-            "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "together", "at": 0, "outcome": "ok",
+            "kind": "duet", "suite": "s", "cells": CELLS, "unit": unit + 1, "sharing": "together", "at": 0,
+            "outcome": "ok",
             "sides": [side(done, done * 5_000.0 * own), side(100_000.0, 100_000.0 * 5_000.0)],
             "stages": {"measure": nanos(1.0)},
         })
     };
-    let trials: Vec<Trial> = CELLS.map(|cell| read(trial(cell))).into();
-    let duets: Vec<Duet> = rates.iter().enumerate().map(unit).map(read).collect();
-    judge(&read(run), &trials, &duets).expect("it compares builds").pairs.remove(0)
-}
-
-fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("it follows the model")
+    let run: Run = serde_json::from_value(run).expect("it follows the model");
+    let lines = CELLS.map(trial).into_iter().chain(rates.iter().enumerate().map(unit));
+    let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
+    let journal = parse_journal(&run, "journal", lines.join("\n").as_bytes());
+    assert!(journal.warnings.is_empty() && journal.unknown == 0, "{:?}", journal.warnings);
+    judge(&run, &journal.units).expect("it compares builds").pairs.remove(0)
 }
 
 /// Too noisy to be within a margin of 1 %.
@@ -179,10 +180,11 @@ fn at_a_rate_p50_decides_and_the_others_count_where_they_are_certain() {
 
 /// What a table has before builds are judged: the base did 1,000 a second alone.
 fn fixed(doubted_by: Option<SoloRatio>) -> Comparison {
-    read(json!({
+    let fixed = json!({
         "with": CELLS[1], "with_value": 1000.0, "ratio": 1.2, "ci95": [1.1, 1.3], "n": 3, "verdict": "faster",
         "duet": {"sharing": "together", "cpu_ratio": null, "cpu_ci95": null, "doubted_by": doubted_by},
-    }))
+    });
+    serde_json::from_value(fixed).expect("it follows the model")
 }
 
 #[test]

@@ -2,12 +2,12 @@
 
 use super::figures;
 use crate::build;
-use crate::fixture::{run, trials};
+use crate::fixture::{journal, run, trials};
 use crate::model::SuiteReport;
 
 /// A suite of the fixture with another name of an axis.
 fn suite(number: usize, axis: &str, name: &str) -> SuiteReport {
-    let mut suite = build(&run(), &trials(), &[]).suites.swap_remove(number);
+    let mut suite = build(&run(), &journal(&run(), &trials())).suites.swap_remove(number);
     let renamed = |old: &mut String| {
         if old == axis {
             name.clone_into(old);
@@ -50,7 +50,7 @@ fn threads_are_drawn_beside_the_line_of_proportion() {
 #[test]
 fn offered_load_is_drawn_with_latency_and_cpu() {
     let mut suite = suite(1, "size", "load");
-    let latency = build(&run(), &trials(), &[]).suites[0].cells[0].latency_us.clone();
+    let latency = build(&run(), &journal(&run(), &trials())).suites[0].cells[0].latency_us.clone();
     suite.cells.iter_mut().for_each(|cell| cell.latency_us.clone_from(&latency));
     let titles = titles(&suite);
     for title in ["Median latency by offered load", "p99 latency by offered load"] {

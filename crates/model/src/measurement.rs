@@ -1,36 +1,10 @@
-//! A line of `journal.jsonl`: one cell measured once, by itself.
+//! What was measured of one cell by itself, how its unit ended, and the stages of a unit.
 
 use crate::{Count, Histogram};
 use linerate_contract::{Bytes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// One line of the journal: one cell in one round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    pub suite: String,
-    pub cell: String,
-    /// 1-based; warm-up rounds count from 1 on their own.
-    pub round: u32,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub warmup: bool,
-    /// Since the start of the run, when this trial began.
-    pub at: Nanos,
-    #[serde(flatten)]
-    pub outcome: Outcome,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measurement: Option<Measurement>,
-    /// Wall time by stage; only `measure` is measuring.
-    pub stages: BTreeMap<Stage, Nanos>,
-}
-
-impl Trial {
-    /// Wall time of all stages.
-    pub fn time(&self) -> Nanos {
-        self.stages.values().fold(Nanos::ZERO, |sum, time| sum + *time)
-    }
-}
 
 /// A cell or pair that failed this often and never succeeded is not tried again: a hang costs its deadline
 /// each round.
@@ -42,7 +16,7 @@ pub fn is_given_up<'a>(outcomes: impl Iterator<Item = &'a Outcome>) -> bool {
     outcomes.len() >= GIVE_UP_AFTER && !outcomes.contains(&true)
 }
 
-/// How a trial ended.
+/// How a unit ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "lowercase")]
 pub enum Outcome {
@@ -65,7 +39,7 @@ pub enum Outcome {
     },
 }
 
-/// The stages of a trial, in order.
+/// The stages of a unit, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
@@ -96,7 +70,7 @@ impl fmt::Display for Stage {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(super) fn is_zero(count: &u64) -> bool {
+pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

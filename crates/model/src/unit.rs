@@ -1,55 +1,159 @@
-//! A line of `journal.jsonl`: two cells measured at the same time on the same CPUs.
+//! A unit: cells of a suite measured once, one by itself or two at the same time on the same CPUs.
 
-use crate::{Histogram, Outcome, Stage};
+use crate::{Histogram, Measurement, Outcome, PlannedSuite, Stage};
 use linerate_contract::{Bytes, Errors, Nanos, Role};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One unit of a comparison: a fresh pair of topologies that run at the same time (Bulej et al., "Duet
-/// Benchmarking", ICPE 2020).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Duet {
-    pub suite: String,
-    /// Ids of the cells: the subject and its baseline. Equal for an A/A control.
-    pub cells: [String; 2],
-    /// 1-based, by pair of cells; warm-up units count from 1 on their own.
-    pub unit: u32,
-    /// A warm-up unit is not in the numbers; its CPU times decide about [`Sharing`].
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+/// The cells of a unit, by their indices in [`PlannedSuite::cells`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sides {
+    /// A cell by itself.
+    One(usize),
+    /// A cell and its baseline at the same time. Equal for an A/A control.
+    Two([usize; 2]),
+    /// A cell beside itself; CPU time is taken from this role of one side.
+    Probed(usize, Role),
+}
+
+impl Sides {
+    /// The cell, or the first of two.
+    pub fn cell(self) -> usize {
+        match self {
+            Self::One(cell) | Self::Two([cell, _]) | Self::Probed(cell, _) => cell,
+        }
+    }
+
+    /// The cell at the same time; `None` of a cell by itself.
+    pub fn beside(self) -> Option<usize> {
+        match self {
+            Self::One(_) => None,
+            Self::Two([_, other]) => Some(other),
+            Self::Probed(cell, _) => Some(cell),
+        }
+    }
+
+    pub fn is_one(self) -> bool {
+        matches!(self, Self::One(_))
+    }
+
+    /// A cell compared with itself.
+    pub fn is_control(self) -> bool {
+        matches!(self, Self::Two([cell, other]) if cell == other)
+    }
+
+    /// The role from which CPU time is taken.
+    pub fn probed(self) -> Option<Role> {
+        match self {
+            Self::Probed(_, role) => Some(role),
+            Self::One(_) | Self::Two(_) => None,
+        }
+    }
+
+    /// The name in the journal's messages and in plans: the ids of the cells.
+    pub fn id(self, suite: &PlannedSuite) -> String {
+        let id = |cell: usize| suite.cells[cell].id.as_str();
+        match self {
+            Self::One(cell) => id(cell).to_owned(),
+            Self::Two([cell, other]) => pair_id([id(cell), id(other)]),
+            Self::Probed(cell, role) => probe_id(id(cell), role),
+        }
+    }
+}
+
+/// One unit: fresh processes in fresh namespaces, measured once. Of two cells it is a duet (Bulej et al.,
+/// "Duet Benchmarking", ICPE 2020).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unit {
+    /// The index in [`crate::Run::suites`].
+    pub suite: usize,
+    pub sides: Sides,
+    /// 1-based: of a cell the round, of a pair or probe the number of its unit. Warm-up units count from 1 on
+    /// their own.
+    pub number: u32,
+    /// A warm-up unit is not in the numbers; the CPU times of a pair's decide about [`Sharing`].
     pub warmup: bool,
-    pub sharing: Sharing,
-    /// Set in a duet of a cell with itself in which CPU time was taken from a role of one side.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probe: Option<Probe>,
-    /// Since the start of the run, when this duet began.
+    /// Since the start of the run, when this unit began.
     pub at: Nanos,
-    #[serde(flatten)]
     pub outcome: Outcome,
-    /// In the order of `cells`. `None` unless the outcome is `ok`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sides: Option<[SideWindow; 2]>,
-    /// The windows of this launch, one after the other, where it has several; `sides` has their sums.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub windows: Vec<[SideWindow; 2]>,
-    /// The share of the CPUs' time in the window that processes of neither side used.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strangers: Option<f64>,
-    /// The share of the CPUs' time in the window that the hypervisor gave to other guests.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stolen: Option<f64>,
+    pub found: Found,
     /// Wall time by stage; only `measure` is measuring.
     pub stages: BTreeMap<Stage, Nanos>,
 }
 
-impl Duet {
-    /// The id of its step in the plan.
-    pub fn id(&self) -> String {
-        match &self.probe {
-            None => pair_id([&self.cells[0], &self.cells[1]]),
-            Some(probe) => probe_id(&self.cells[0], probe.role),
+/// The numbers of a unit.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant, reason = "most units have a measurement, and few are in memory")]
+pub enum Found {
+    /// A cell by itself; `None` where it failed.
+    Alone(Option<Measurement>),
+    /// Two cells at the same time.
+    Together(Together),
+}
+
+impl From<Measurement> for Found {
+    fn from(measurement: Measurement) -> Self {
+        Self::Alone(Some(measurement))
+    }
+}
+
+impl From<Together> for Found {
+    fn from(together: Together) -> Self {
+        Self::Together(together)
+    }
+}
+
+/// The numbers of two cells at the same time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Together {
+    pub sharing: Sharing,
+    /// Set where CPU time was taken from a role of one side.
+    pub probe: Option<Probe>,
+    /// In the order of the unit's cells. `None` unless the outcome is `ok`.
+    pub sides: Option<[SideWindow; 2]>,
+    /// The windows of this launch, one after the other, where it has several; `sides` has their sums.
+    pub windows: Vec<[SideWindow; 2]>,
+    /// The share of the CPUs' time in the window that processes of neither side used.
+    pub strangers: Option<f64>,
+    /// The share of the CPUs' time in the window that the hypervisor gave to other guests.
+    pub stolen: Option<f64>,
+}
+
+impl Together {
+    /// Two cells that have no numbers yet.
+    pub fn new(sharing: Sharing) -> Self {
+        Self { sharing, probe: None, sides: None, windows: Vec::new(), strangers: None, stolen: None }
+    }
+}
+
+impl Unit {
+    /// The first unit of these cells of the first suite, which went well.
+    pub fn new(sides: Sides, found: Found) -> Self {
+        let (outcome, stages) = (Outcome::Ok, BTreeMap::new());
+        Self { suite: 0, sides, number: 1, warmup: false, at: Nanos::ZERO, outcome, found, stages }
+    }
+
+    /// The measurement of a cell by itself.
+    pub fn measurement(&self) -> Option<&Measurement> {
+        match &self.found {
+            Found::Alone(measurement) => measurement.as_ref(),
+            Found::Together(_) => None,
         }
+    }
+
+    /// What two cells at the same time have.
+    pub fn together(&self) -> Option<&Together> {
+        match &self.found {
+            Found::Alone(_) => None,
+            Found::Together(together) => Some(together),
+        }
+    }
+
+    /// The windows of two cells at the same time.
+    pub fn both(&self) -> Option<&[SideWindow; 2]> {
+        self.together()?.sides.as_ref()
     }
 
     /// Wall time until its systems are ready.
@@ -108,7 +212,7 @@ pub struct Probe {
     pub share: f64,
 }
 
-/// How the sides of a duet share the CPUs.
+/// How two sides share the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -140,7 +244,7 @@ pub enum Count {
     MajorFaults,
 }
 
-/// One side of a duet in the window of a unit.
+/// One of two sides in the window of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideWindow {
     /// The window; without the other side's turns, and without the guards of alternating loads.
@@ -150,7 +254,7 @@ pub struct SideWindow {
     /// Payload bytes of those.
     pub bytes: Bytes,
     /// Operations that succeeded outside of `elapsed`; their CPU time is in `cpu`.
-    #[serde(default, skip_serializing_if = "crate::trial::is_zero")]
+    #[serde(default, skip_serializing_if = "crate::measurement::is_zero")]
     pub uncounted: u64,
     #[serde(default)]
     pub errors: Errors,
