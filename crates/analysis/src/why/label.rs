@@ -47,7 +47,7 @@ impl<'a> Labels<'a> {
         labels
     }
 
-    pub(super) fn of(&self, stack: u32) -> u32 {
+    pub(super) fn of_stack(&self, stack: u32) -> u32 {
         self.of_stacks[stack as usize]
     }
 

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A function below this share of a request's CPU time is not named.
 const LEAST: f64 = 0.01;
-/// Of the functions that are named without a cause, at most this share. A pair of equal servers names one as
+/// The most of the named functions that have no cause, as a share. A pair of equal servers names one as
 /// rarely, since all of its findings would be such.
 const MOST_FALSE: f64 = 0.01;
 const ALPHA: f64 = 0.05;
@@ -88,7 +88,7 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     let whole = cpu.us[0].max(cpu.us[1]);
     let inclusive = costs(&rounds, |stack| pair.stacks[stack as usize].iter().copied().collect());
     let labels = Labels::new(pair, &mean_costs(&inclusive), cpu.us);
-    let parts = costs(&rounds, |stack| BTreeSet::from([labels.of(stack)]));
+    let parts = costs(&rounds, |stack| BTreeSet::from([labels.of_stack(stack)]));
     let family: Vec<(&u32, &Vec<[f64; 2]>, CostDifference, f64)> = parts
         .iter()
         .filter_map(|(label, of_rounds)| {

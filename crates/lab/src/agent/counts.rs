@@ -17,7 +17,7 @@ const OF_NETWORK: [(&str, &str, &str, Count); 4] = [
 ];
 
 /// All counts of the servers since they began; those that cannot be read are left out.
-pub(super) fn of(processes: &BTreeMap<ProcessId, Process>) -> BTreeMap<Count, u64> {
+pub(super) fn of_servers(processes: &BTreeMap<ProcessId, Process>) -> BTreeMap<Count, u64> {
     read(&processes.values().map(|process| process.pid).collect::<Vec<_>>())
 }
 

@@ -250,7 +250,7 @@ impl Agent {
                 recording.sample(&mut self.processes, self.network.as_ref());
                 self.recording = Some(recording);
                 self.wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
-                self.counts = counts::of(&self.processes);
+                self.counts = counts::of_servers(&self.processes);
                 self.turns = turns.as_ref().map(TurnTaking::new);
                 self.planned_brake = brake;
                 if sampled {
@@ -272,7 +272,7 @@ impl Agent {
                 let [before, after] = window.map(|time| recording.at(time));
                 let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 let wires = wire::between(&self.wires, wires);
-                let counts = counts::between(&self.counts, counts::of(&self.processes));
+                let counts = counts::between(&self.counts, counts::of_servers(&self.processes));
                 let sample = self.sampling.is_on().then(|| self.sampling.end(window));
                 Ok(Message::Window(WindowRecord { before, after, running, wires, progress, counts, sample }))
             }

@@ -185,7 +185,7 @@ impl Sampling {
         for ring in &mut self.rings {
             while let Some(record) = ring.next_record() {
                 match record.parse_record() {
-                    Ok(Record::Sample(sample)) => self.samples.extend(Sample::of(&sample)),
+                    Ok(Record::Sample(sample)) => self.samples.extend(Sample::from_record(&sample)),
                     Ok(Record::Lost(lost)) => self.lost += lost.lost,
                     _ => {}
                 }
@@ -230,7 +230,7 @@ impl Sampling {
 }
 
 impl Sample {
-    fn of(sample: &perf_event::data::Sample<'_>) -> Option<Self> {
+    fn from_record(sample: &perf_event::data::Sample<'_>) -> Option<Self> {
         let (process, time) = (sample.pid()?, Nanos(sample.time()?));
         Some(Self { time, process, chain: sample.callchain()?.to_vec() })
     }

@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn code_without_a_symbol_is_told_by_its_library_and_page() {
-        let maps = "400000-402000 r-xp 00001000 08:01 7   /opt/a server/libx.so.1\n7fff0000-7fff1000 r-xp 00000000 00:00 0 [vdso]\n";
-        let maps = &maps.replace("a server", "server");
+        let maps = "400000-402000 r-xp 00001000 08:01 7   /opt/server/libx.so.1\n\
+                    7fff0000-7fff1000 r-xp 00000000 00:00 0 [vdso]\n";
         assert_eq!(place(maps, 0x40_1234), "libx.so.1+0x2000");
         assert_eq!(place(maps, 0x7fff_0001), "[vdso]");
         assert_eq!(place(maps, 1), "[unknown]");

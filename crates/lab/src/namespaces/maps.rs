@@ -3,9 +3,9 @@
 
 use crate::protocol::UserProcess;
 
-/// Of Python from 3.12 on.
+/// The variable of Python from 3.12 on.
 const OF_PYTHON: (&str, &str) = ("PYTHONPERFSUPPORT", "1");
-/// Of Node.js; interpreted functions have frames of their own.
+/// The variable of Node.js; with these options interpreted functions have frames of their own.
 const OF_NODE: (&str, &str) = ("NODE_OPTIONS", "--perf-basic-prof --interpreted-frames-native-stack");
 
 /// The process with the variables that make it write its map; those of the user stay.

@@ -51,8 +51,12 @@ pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
 }
 
 fn of_one(cell: &ComparedCell) -> Vec<String> {
-    let is_difference = matches!(cell.verdict, Verdict::Slower | Verdict::Faster);
-    let count = cell.counts.first().filter(|_| is_difference).map(count_words);
+    let is_asked = cell.why.is_some() || matches!(cell.verdict, Verdict::Slower | Verdict::Faster);
+    // What a thread waits depends on how the load comes.
+    let is_told = |found: &&CountDifference| {
+        is_asked && ![Count::VoluntarySwitches, Count::InvoluntarySwitches].contains(&found.count)
+    };
+    let count = cell.counts.iter().find(is_told).map(count_words);
     let mut lines = of_functions(cell);
     // A line of the three is that of the count.
     lines.truncate(LINES - usize::from(count.is_some()));
@@ -93,7 +97,7 @@ fn of_functions(cell: &ComparedCell) -> Vec<String> {
         let end = if at == 0 { " µs per request" } else { "" };
         let [base, head] = values(&function.cost);
         let change = change(&function.cost);
-        format!("{word:<3}  {change:>8} µs  {name:<width$}  {base} -> {head}{end}")
+        format!("{word:<3}  {change:>6} µs  {name:<width$}  {base} -> {head}{end}")
     };
     shown.iter().zip(&names).enumerate().map(line).collect()
 }
