@@ -74,6 +74,17 @@ def share(text):
     return ends and tuple(end / (1.0 if re.search(r"\dx", text) else 100.0) for end in ends)
 
 
+def more(text):
+    """As `shown`, of a change such as +38 %, or of a factor: the one value by the other."""
+    ends = shown(text)
+    return ends and tuple(end if re.search(r"\dx", text) else 1 + end / 100.0 for end in ends)
+
+
+def is_cost(name):
+    """Whether a metric is what an operation takes, so that a row has a change of it and no performance."""
+    return any(word in name for word in ("latency", "microseconds", "CPU", "MiB of memory"))
+
+
 def divides(value, baseline, ratio, is_inverse):
     """Whether some numbers that are rounded to these three are a row."""
     if None in (value, baseline, ratio) or min(value[0], baseline[0], ratio[0]) <= 0:
@@ -148,10 +159,12 @@ def of_page(page, prefix, table, entry, others):
         is_lower = not is_near(entry["value"], compared["with_value"] * ratio)
         values = [field(row, entry["metric"]) for row in rows]
         shares = values[0]["sub"]
-    if not divides(*(shown(value["v"]) for value in values), share(shares), is_lower):
+    of_cost = is_cost(entry.get("metric") or table["unit"])
+    wanted = (more(shares), False) if of_cost else (share(shares), is_lower)
+    if not divides(*(shown(value["v"]) for value in values), *wanted):
         yield "it shows %s, its baseline %s, and %s" % (values[0]["v"], values[1]["v"], shares)
     cpu = [field(row, of_class="c-cpu") for row in rows]
-    if is_first and cpu[0]["sub"] and not divides(*(shown(one["v"]) for one in cpu), share(cpu[0]["sub"]), False):
+    if is_first and cpu[0]["sub"] and not divides(*(shown(one["v"]) for one in cpu), more(cpu[0]["sub"]), False):
         yield "it shows a CPU time of %s, its baseline %s, and %s" % (cpu[0]["v"], cpu[1]["v"], cpu[0]["sub"])
 
 

@@ -147,11 +147,39 @@ pub struct HandshakeCounts {
     pub resumed: u64,
 }
 
+impl HandshakeCounts {
+    /// Counts one.
+    pub fn add(&mut self, is_resumed: bool) {
+        *(if is_resumed { &mut self.resumed } else { &mut self.full }) += 1;
+    }
+}
+
 impl AddAssign for HandshakeCounts {
     fn add_assign(&mut self, other: Self) {
         self.full += other.full;
         self.resumed += other.resumed;
     }
+}
+
+/// Events within responses, such as server-sent ones, as they arrived within the window.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventCounts {
+    pub count: u64,
+    /// From the beginning of an operation to the first event of its response.
+    pub first: Counts,
+    /// Between two events of a response; 0 of those that were read together.
+    pub gap: Counts,
+}
+
+/// The operations of one of several requests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestCounts {
+    /// Those that succeeded.
+    pub operations: u64,
+    #[serde(default)]
+    pub errors: Errors,
+    /// As that of all operations.
+    pub latency: Counts,
 }
 
 /// Streams of HTTP/2, with what the server has ended by itself.
@@ -225,6 +253,17 @@ pub struct Done {
     /// In an open loop: the same from the actual start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<Counts>,
+    /// HTTP: the time until the first byte of each response that `latency` has, from the same beginning.
+    /// Absent where every response arrived at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_byte: Option<Counts>,
+    /// HTTP: what arrived within responses, where the spec asks for it (`options.events`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<EventCounts>,
+    /// HTTP: operations by the request of the spec's `requests`, in their order; absent where there are more
+    /// than a thousand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestCounts>,
     /// In an open loop: deviations from the schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Adherence>,
@@ -251,7 +290,7 @@ pub struct Done {
     /// library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
-    /// TLS over TCP: full and resumed handshakes, where they are counted.
+    /// TLS: full and resumed handshakes, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handshakes: Option<HandshakeCounts>,
     /// Why the first handshake that failed has failed.

@@ -40,6 +40,11 @@ impl Recorder {
         self.0.add(&other.0).expect("every recorder has the same bounds");
     }
 
+    /// Takes away what another one recorded, all of which this one has recorded, too.
+    pub fn subtract(&mut self, other: &Self) {
+        self.0.subtract(&other.0).expect("every value was recorded here, too");
+    }
+
     /// Forgets all values; keeps the memory.
     pub fn clear(&mut self) {
         self.0.reset();
@@ -84,6 +89,15 @@ impl Counts {
             }
         }
         None
+    }
+
+    /// As [`Self::percentile`], where at least one value in [`Self::total`] is expected to lie beyond it:
+    /// else it would be the maximum by another name.
+    #[must_use]
+    pub fn supported_percentile(&self, percent: f64) -> Option<u64> {
+        // The share of a percentile such as 99.9 is no binary fraction.
+        let beyond = self.total() as f64 * (100.0 - percent) / 100.0;
+        if beyond > 1.0 - 1e-9 { self.percentile(percent) } else { None }
     }
 
     /// Arithmetic mean of the bucket values.
@@ -169,6 +183,27 @@ mod tests {
         merged.merge(&b.counts());
         assert_eq!(merged, both.counts());
         assert_eq!(Counts::sum([Counts::default(), a.counts(), b.counts()]), both.counts());
+    }
+
+    #[test]
+    fn a_percentile_needs_a_value_beyond_it() {
+        let of = |total| Counts { pairs: vec![(5, total)], min: 5, max: 5 };
+        for (percent, least) in [(50.0, 2), (90.0, 10), (99.0, 100), (99.9, 1_000), (99.99, 10_000)] {
+            assert_eq!(of(least).supported_percentile(percent), Some(5), "p{percent}");
+            assert_eq!(of(least - 1).supported_percentile(percent), None, "p{percent}");
+        }
+    }
+
+    #[test]
+    fn what_is_subtracted_was_never_recorded() {
+        let (mut all, mut part, mut rest) = (Recorder::default(), Recorder::default(), Recorder::default());
+        for value in 1..5_000_u64 {
+            let nanos = value * value;
+            all.record(nanos);
+            if value % 3 == 0 { part.record(nanos) } else { rest.record(nanos) }
+        }
+        all.subtract(&part);
+        assert_eq!(all.counts(), rest.counts());
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub use alternation::Alternation;
 pub use content::{crc32, page};
 pub use errors::{Cause, Causes, ErrorKind, Errors, TlsFailure};
 pub use event::{
-    Adherence, Datagrams, Describe, Done, Event, HandshakeCounts, Sample, StreamCounts, TcpEnds, TcpInfo,
+    Adherence, Datagrams, Describe, Done, Event, EventCounts, HandshakeCounts, RequestCounts, Sample,
+    StreamCounts, TcpEnds, TcpInfo,
 };
 pub use histogram::{Counts, Recorder};
 pub use nearest::nearest;

@@ -5,6 +5,7 @@
 //! registers none twice. Deadlines are checked in sweeps, [`SWEEPS_PER_TIMEOUT`] per timeout, and not by a
 //! timer each. All that happens by time is one deadline of the loop: a turn before it compares once.
 
+mod again;
 mod connect;
 mod context;
 mod lanes;
@@ -30,6 +31,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use paced::Pacer;
 use round::Round;
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -91,6 +93,8 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
             context: Context {
                 layer,
                 pacer: Pacer::new(schedule, connections),
+                again: VecDeque::with_capacity(connections as usize),
+                has_again: false,
                 meter,
                 epoll,
                 paused: Vec::with_capacity(connections as usize),
@@ -197,6 +201,9 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
             }
             if W::SPANS {
                 self.next_round();
+            }
+            if W::LANES && std::mem::take(&mut self.context.has_again) {
+                self.send_again();
             }
             if !goes_on(&self.context) {
                 return true;
@@ -316,7 +323,18 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         }
     }
 
+    /// Slots without an operation send what is sent again: nothing else would step them.
+    #[cold]
+    fn send_again(&mut self) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.phase == Phase::Idle) {
+            if !self.context.again.is_empty() {
+                W::step(slot, &mut self.context);
+            }
+        }
+    }
+
     fn sweep(&mut self) {
+        self.context.expire_again();
         let timeout = self.context.meter.timeout();
         for slot in &mut self.slots {
             if W::LANES {

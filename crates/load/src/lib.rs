@@ -78,6 +78,8 @@ pub const OWN_OPTIONS: &[&str] = &[
     "congestion",
     "handshake",
     "stream_window",
+    // HTTP: events within responses that are timed.
+    "events",
     // WebSocket: received payload is unmasked before it is compared.
     "unmask",
     // UDP server: how often content is compared.

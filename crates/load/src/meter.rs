@@ -1,5 +1,6 @@
 //! The counters of one thread while its window is open. Nothing is shared; they are merged after the window.
 
+mod details;
 mod paced;
 mod result;
 #[cfg(test)]
@@ -8,6 +9,7 @@ mod turns;
 
 use crate::layer::Layer;
 use crate::refusal::Refusal;
+use details::{EventCounters, Row, Split};
 use linerate_contract::{
     Alternation, Causes, ErrorKind, Errors, HandshakeCounts, Nanos, Recorder, Spec, StreamCounts, TcpInfo,
     TlsFailure,
@@ -66,6 +68,12 @@ pub struct Meter {
     errors: Errors,
     latency: Recorder,
     connect: Recorder,
+    /// Of answers that did not arrive at once.
+    split: Option<Box<Split>>,
+    /// Where events are timed.
+    events: Option<Box<EventCounters>>,
+    /// Operations by request, of several.
+    rows: Box<[Row]>,
     /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
     tls_failure: Option<TlsFailure>,
@@ -104,6 +112,8 @@ impl Meter {
             patience: patience.map_or(Nanos(u64::MAX), |ms| Nanos(ms * 1_000_000)),
             longest: if finishes { Nanos(u64::MAX) } else { spec.timeout_ns },
             paced: spec.rate.map(|_| Box::default()),
+            events: spec.option("events").map(|_| Box::default()),
+            rows: details::rows(spec),
             ..Self::default()
         })
     }
@@ -187,12 +197,6 @@ impl Meter {
         count as u32
     }
 
-    /// Returns begun operations to the budget: they will not be answered, through no fault of the peer.
-    pub fn withdraw(&mut self, count: u32) {
-        self.budget += u64::from(count);
-        self.open -= u64::from(count);
-    }
-
     /// The connection of an operation was established after `took`.
     #[inline]
     pub fn connected(&mut self, took: Nanos) {
@@ -200,20 +204,22 @@ impl Meter {
     }
 
     /// An operation ended at `now` with a good answer. If it took longer than the deadline it counts as a
-    /// timeout, even if no sweep was in between.
+    /// timeout, even if no sweep was in between. Returns whether it counts.
     #[inline]
-    pub fn succeed(&mut self, began: Nanos, now: Nanos, bytes: u64, verified: bool) {
+    pub fn succeed(&mut self, began: Nanos, now: Nanos, bytes: u64, verified: bool) -> bool {
         let took = now.since(began);
-        if self.is_in_time(took, now, bytes, verified) {
+        let counts = self.is_in_time(took, now, bytes, verified);
+        if counts {
             self.latency.record(took.0);
         }
+        counts
     }
 
     /// Counts an answer after `took`; false if that is a timeout, which has no latency.
     #[inline]
     fn is_in_time(&mut self, took: Nanos, now: Nanos, bytes: u64, verified: bool) -> bool {
         if took > self.longest {
-            self.fail(ErrorKind::Timeout, now);
+            self.failed(ErrorKind::Timeout, now);
             return false;
         }
         self.open -= 1;
@@ -280,10 +286,20 @@ impl Meter {
         self.start
     }
 
+    /// An operation failed at `now`. If it took longer than the deadline it is a timeout, whatever the peer
+    /// said then. Returns its kind.
+    #[cold]
+    pub fn fail(&mut self, kind: ErrorKind, began: Nanos, now: Nanos) -> ErrorKind {
+        let is_late = now.since(began) > self.longest && kind != ErrorKind::ConnectTimeout;
+        let kind = if is_late { ErrorKind::Timeout } else { kind };
+        self.failed(kind, now);
+        kind
+    }
+
     /// An operation failed at `now`. After the window only one that has not ended in time has failed: a peer
     /// may close connections once the work is over.
     #[cold]
-    pub fn fail(&mut self, kind: ErrorKind, now: Nanos) {
+    fn failed(&mut self, kind: ErrorKind, now: Nanos) {
         self.open -= 1;
         if now >= self.counts_until && now >= self.window_end {
             self.in_flight += 1;

@@ -3,9 +3,8 @@
 //! The only module that names both sides. Each combination is its own instance of the engine, so the hot loop
 //! has no indirect call. A new layer or workload is a file and its rows here.
 
-use crate::layer::Layer;
 use crate::layer::echo::EchoService;
-use crate::layer::h2::{H2, H2Service};
+use crate::layer::h2::{H2 as H2Client, H2Service};
 use crate::layer::http::{Http, HttpService};
 use crate::layer::kcp;
 use crate::layer::quic::client::{ClientProtocol, Quic};
@@ -20,11 +19,13 @@ use crate::layer::wire::Wires;
 use crate::layer::wire::passage::Kernel;
 use crate::layer::wire::plain::PlainWires;
 use crate::layer::wire::tls::{AnyTlsConnector, TlsAcceptor, TlsConnector};
+use crate::layer::{Lanes, Layer};
 use crate::workload::{
     crr::Crr, fanout, multiplexed::Multiplexed, paced::Paced, paced_lanes::PacedLanes, rr::Rr, stream,
 };
 use crate::{Refusal, client, server};
 use linerate_contract::{Describe, Done, Role, Spec};
+use linerate_proto::http::vary::varies;
 
 /// What runs a client to its end.
 type RunClient = fn(&Spec) -> Result<Done, Refusal>;
@@ -85,20 +86,27 @@ const fn http<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
     ]
 }
 
-/// HTTP/2 over one kind of wires.
-const fn h2<C: Wires, A: Wires>(layer: &'static str) -> Combination {
-    Combination::new(layer, "rr", client::run::<H2<C>, Multiplexed<true>>, server::run::<H2Service<A>>)
-        .paced(client::run::<H2<C>, PacedLanes>)
+/// Operations in lanes: a connection for each, and connections that stay.
+const fn lanes<L: Lanes>(layer: &'static str, server: RunServer) -> [Combination; 2] {
+    let crr = Combination::new(layer, "crr", client::run::<L, Multiplexed<false>>, server);
+    let rr = Combination::new(layer, "rr", client::run::<L, Multiplexed<true>>, server)
+        .paced(client::run::<L, PacedLanes>);
+    [crr, rr]
 }
 
-/// Operations on streams of QUIC: a connection for each, and connections that stay.
+/// The same, whose requests may differ.
+const fn with_several([crr, rr]: [Combination; 2]) -> [Combination; 2] {
+    [crr.several(crr), rr.several(rr)]
+}
+
+/// HTTP/2 over one kind of wires.
+const fn h2<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
+    with_several(lanes::<H2Client<C>>(layer, server::run::<H2Service<A>>))
+}
+
+/// Operations on streams of QUIC.
 const fn quic<C: ClientProtocol, S: ServerProtocol>(layer: &'static str) -> [Combination; 2] {
-    let server = quic_server::run::<S>;
-    [
-        Combination::new(layer, "crr", client::run::<Quic<C>, Multiplexed<false>>, server),
-        Combination::new(layer, "rr", client::run::<Quic<C>, Multiplexed<true>>, server)
-            .paced(client::run::<Quic<C>, PacedLanes>),
-    ]
+    lanes::<Quic<C>>(layer, quic_server::run::<S>)
 }
 
 /// Both workloads of a session.
@@ -110,7 +118,9 @@ const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) 
 type Tcp = Sessions<PlainWires, Raw, RoundTrips>;
 const HTTP: [Combination; 2] = http::<PlainWires, PlainWires>("http");
 const HTTPS: [Combination; 2] = http::<AnyTlsConnector, TlsAcceptor>("https");
-const HTTP_3: [Combination; 2] = quic::<H3, H3Page>("h3");
+const H2C: [Combination; 2] = h2::<PlainWires, PlainWires>("h2c");
+const H2: [Combination; 2] = h2::<AnyTlsConnector, TlsAcceptor>("h2");
+const HTTP_3: [Combination; 2] = with_several(quic::<H3, H3Page>("h3"));
 const QUIC: [Combination; 2] = quic::<Perf, PerfService>("quic");
 const TLS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, Raw>("tls");
 const WEBSOCKET: [Combination; 2] = session::<PlainWires, PlainWires, WebSocket>("websocket");
@@ -118,8 +128,10 @@ const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("w
 
 /// Every combination, by layer and workload.
 pub(crate) const COMBINATIONS: &[Combination] = &[
-    h2::<AnyTlsConnector, TlsAcceptor>("h2"),
-    h2::<PlainWires, PlainWires>("h2c"),
+    H2[0],
+    H2[1],
+    H2C[0],
+    H2C[1],
     HTTP_3[0],
     HTTP_3[1],
     HTTP[0],
@@ -150,7 +162,15 @@ pub(crate) const COMBINATIONS: &[Combination] = &[
 pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     let combination = find(spec)?;
     let Combination { client, paced, several, .. } = *combination;
-    let (field, client) = match (spec.requests.is_empty(), spec.rate) {
+    let request = spec.request.clone().unwrap_or_default();
+    let is_varied = varies(spec.path.as_deref().unwrap_or("/"), &request)
+        || spec.requests.iter().any(|one| varies(&one.path, &one.request));
+    if is_varied && !["http", "https"].contains(&spec.layer.as_str()) {
+        return Err(Refusal::Unsupported(
+            "requests that vary ({seq}, {rand:1:9}) over another layer than http".into(),
+        ));
+    }
+    let (field, client) = match (spec.requests.is_empty() && !is_varied, spec.rate) {
         (true, None) => ("", Some(client)),
         (true, Some(_)) => ("rate", paced),
         (false, rate) => ("requests", several[usize::from(rate.is_some())]),

@@ -5,23 +5,31 @@ use crate::Metric;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// A document with its tables, what it derives from them, and its findings: as it is written, or each beside
+/// what a run has measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Published {
+#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "Published"))]
+#[serde(bound(
+    serialize = "T: Serialize, D: Serialize, F: Serialize",
+    deserialize = "T: Deserialize<'de>, D: Deserialize<'de>, F: Deserialize<'de>"
+))]
+pub struct Published<T = PublishedTable, D = DerivedTable, F = Finding> {
     pub document: String,
     /// Where it is, or its program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
+    /// The machine of the document.
     pub machine: String,
     /// What differs from the document, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
-    pub tables: Vec<PublishedTable>,
+    pub tables: Vec<T>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub derived: Vec<DerivedTable>,
+    pub derived: Vec<D>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<F>,
 }
 
 /// A table of the document.
@@ -65,13 +73,14 @@ pub type FigurePlace = [String; 2];
 
 /// What the document computes from two figures each, the first in relation to the second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DerivedTable {
+#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "DerivedTable"))]
+pub struct DerivedTable<R = DerivedRow> {
     pub title: String,
     pub form: DerivedForm,
     /// Whose figures they are, where the question is who is ahead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<[String; 2]>,
-    pub rows: Vec<DerivedRow>,
+    pub rows: Vec<R>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,11 +8,13 @@
 //! | [`h2`] | HTTP/2: header compression, flow control, streams of both ends |
 //! | [`h3`] | HTTP/3: header compression, requests and answers on streams |
 //! | [`fields`] | what HTTP/2 and HTTP/3 have in common: coding and fields of messages |
+//! | [`events`] | events within the body of a response, such as server-sent ones |
 //! | [`websocket`] | RFC 6455: frames, masks, messages, the upgrade |
 //! | [`record`] | records of TLS 1.3, sealed and opened in place |
 //! | [`speech`] | which protocol the first bytes of a peer are of |
 //! | [`frames`] | the framed stream in a conversation of KCP |
 
+pub mod events;
 pub mod fields;
 pub mod frames;
 pub mod h2;

@@ -2,7 +2,7 @@
 //! line, the files of a run and the tests loop over the table.
 
 use super::model::Report;
-use super::{csv, html, json, markdown, terminal};
+use super::{csv, html, json, markdown, picture, terminal};
 
 /// Colours and width of a terminal, and how much is printed. The other formats ignore it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,6 +32,7 @@ pub const FORMATS: &[Format] = &[
     Format { name: "html", is_file: true, render: html::render },
     Format { name: "json", is_file: true, render: json::render },
     Format { name: "csv", is_file: true, render: csv::render },
+    Format { name: "svg", is_file: false, render: picture::render },
 ];
 
 pub const TERMINAL: &Format = &FORMATS[0];

@@ -15,11 +15,14 @@
 //! | `layout` | shared by the three readable formats: grids, rows of details, facts, reading guide |
 //! | `formats` | the table of formats |
 //! | [`terminal`], `markdown`, [`html`], [`json`], [`csv`] | one format each |
+//! | `axis` | from values to places in a drawing |
+//! | `picture` | the answer as one drawing, on the page and as SVG |
 //! | [`merged`] | one report of runs on several hosts |
 //! | `site` | a static site of runs |
 //! | [`load`], `load_*`, [`selftest`] | output of `load` and `selftest` |
 //! | `schema` | the JSON schema of `report.json` |
 
+mod axis;
 mod build;
 pub mod comparison;
 mod csv;
@@ -30,6 +33,7 @@ mod json;
 mod layout;
 pub mod load;
 mod load_causes;
+mod load_details;
 pub mod load_flows;
 mod load_json;
 pub mod load_repeats;
@@ -39,6 +43,7 @@ mod markdown;
 pub mod merged;
 pub mod model;
 pub mod numbers;
+mod picture;
 #[cfg(test)]
 mod schema;
 pub mod selftest;

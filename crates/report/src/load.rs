@@ -5,7 +5,8 @@ mod tests;
 
 use super::formats::Style;
 use super::load_causes::causes;
-use super::load_json::{LoadJson, OperationsJson, RunJson};
+use super::load_details;
+use super::load_json::{EventsJson, LoadJson, OperationsJson, RunJson};
 use super::load_series;
 use super::numbers::{count, counted, plain};
 use linerate_contract::{
@@ -70,7 +71,7 @@ impl LoadResult<'_> {
 pub fn live(sample: &Sample, every: Nanos, words: Words) -> String {
     let rate = sample.operations as f64 / every.as_secs_f64();
     let percentile = |percent| {
-        let value = sample.latency.as_ref().and_then(|counts| counts.percentile(percent));
+        let value = sample.latency.as_ref().and_then(|counts| counts.supported_percentile(percent));
         value.map_or_else(|| "-".into(), time)
     };
     format!(
@@ -150,7 +151,7 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
         row(&mut out, "client CPU", &format!("{} us per {}{polling}", plain(cpu), words.operation));
     }
     if let Some(schedule) = &done.schedule {
-        let on_time = schedule.delay.percentile(99.0).map_or_else(|| "-".into(), time);
+        let on_time = schedule.delay.supported_percentile(99.0).map_or_else(|| "-".into(), time);
         row(
             &mut out,
             "schedule",
@@ -161,7 +162,11 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
             ),
         );
     }
+    if let Some(events) = &done.events {
+        row(&mut out, "events", &load_details::events(events, result.seconds()));
+    }
     latencies(&mut out, done);
+    load_details::rows(&mut out, spec, done);
     for warning in warnings(result) {
         let warning = format!("WARNING: {warning}");
         let _ = writeln!(out, "\n{}", console::style(warning).red().bold().force_styling(style.colour));
@@ -279,23 +284,23 @@ pub(super) fn tls_failure(failure: &TlsFailure) -> String {
 
 fn latencies(out: &mut String, done: &Done) {
     let Some(latency) = done.latency.as_ref().filter(|counts| counts.total() > 0) else { return };
-    let service = done.service.as_ref();
-    let mean = |counts: &Counts| counts.mean().map_or_else(|| "-".into(), |ns| time(ns as u64));
-    let at = |counts: &Counts, percent| counts.percentile(percent).map_or_else(|| "-".into(), time);
-    let (first, second) = if service.is_some() { ("response", "service") } else { ("latency", "") };
-    let mut row = |name: &str, of: &dyn Fn(&Counts) -> String| {
-        let beside = service.map(of).unwrap_or_default();
-        let line = format!("  {name:>10}{:>12}{beside:>12}", of(latency));
-        let _ = writeln!(out, "{}", line.trim_end());
+    let mut columns = vec![(if done.service.is_some() { "response" } else { "latency" }, latency)];
+    columns.extend(done.service.as_ref().map(|counts| ("service", counts)));
+    columns.extend(done.first_byte.as_ref().map(|counts| ("first byte", counts)));
+    let mut line = |name: &str, cells: Vec<String>| {
+        let cells: String = cells.iter().map(|cell| format!("{cell:>12}")).collect();
+        let _ = writeln!(out, "  {name:>10}{cells}");
     };
-    row("", &|counts| if std::ptr::eq(counts, latency) { first.into() } else { second.into() });
-    row("mean", &mean);
-    row("min", &|counts| time(counts.min));
-    for percent in PERCENTILES {
-        row(&format!("{percent} %"), &|counts| at(counts, percent));
+    let each = |of: &dyn Fn(&Counts) -> String| columns.iter().map(|(_, counts)| of(counts)).collect();
+    line("", columns.iter().map(|(name, _)| (*name).to_owned()).collect());
+    line("mean", each(&|counts| counts.mean().map_or_else(|| "-".into(), |ns| time(ns as u64))));
+    line("min", each(&|counts| time(counts.min)));
+    for percent in PERCENTILES.into_iter().filter(|p| latency.supported_percentile(*p).is_some()) {
+        let at = |counts: &Counts| counts.percentile(percent).map_or_else(|| "-".into(), time);
+        line(&format!("{percent} %"), each(&at));
     }
-    row("max", &|counts| time(counts.max));
-    if service.is_some() {
+    line("max", each(&|counts| time(counts.max)));
+    if done.service.is_some() {
         out.push_str("  response: from the time at which a request was due; service: from sending it\n");
     }
     out.push('\n');
@@ -333,7 +338,7 @@ pub fn time(nanos: u64) -> String {
 
 /// `linerate.load/1`.
 pub fn json(result: &LoadResult<'_>) -> String {
-    LoadJson::Operations(operations_json(result)).text()
+    LoadJson::Operations(Box::new(operations_json(result))).text()
 }
 
 pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a> {
@@ -354,6 +359,9 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         client_polling_us_per_request: result.polling_us_per_request(),
         latency_us: done.latency.as_ref().map(percentiles),
         service_us: done.service.as_ref().map(percentiles),
+        first_byte_us: done.first_byte.as_ref().map(percentiles),
+        events: done.events.as_ref().map(|events| EventsJson::new(events, result.seconds())),
+        by_request: load_details::by_request(spec, done),
         send_delay_us: done.schedule.as_ref().map(|s| percentiles(&s.delay)),
         warnings: warnings(result),
         by_second: load_series::of_operations(done, result.samples),
@@ -361,7 +369,8 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
     }
 }
 
-fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
+/// Those that at least one value lies beyond.
+pub(super) fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
     let mut all = BTreeMap::new();
     let Some(mean) = counts.mean() else { return all };
     all.insert("mean", mean / 1e3);
@@ -370,7 +379,7 @@ fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
     for (name, percent) in
         [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0), ("p999", 99.9), ("p9999", 99.99)]
     {
-        all.extend(counts.percentile(percent).map(|value| (name, micros(value))));
+        all.extend(counts.supported_percentile(percent).map(|value| (name, micros(value))));
     }
     all
 }

@@ -2,7 +2,7 @@
 
 use super::load_causes::CauseJson;
 use super::load_series::{OperationsSecond, StreamSecond};
-use linerate_contract::{Done, Spec, StreamCounts, Tls};
+use linerate_contract::{Done, Errors, Spec, StreamCounts, Tls};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged)]
 pub(super) enum LoadJson<'a> {
-    Operations(OperationsJson<'a>),
+    Operations(Box<OperationsJson<'a>>),
     Repeats(RepeatsJson<'a>),
     Sweep(SweepJson<'a>),
     Streams(StreamsJson<'a>),
@@ -61,6 +61,13 @@ pub(super) struct OperationsJson<'a> {
     pub(super) latency_us: Option<BTreeMap<&'static str, f64>>,
     /// Open loop: from sending.
     pub(super) service_us: Option<BTreeMap<&'static str, f64>>,
+    /// HTTP: until the first byte of a response, from where `latency_us` begins; absent where every response
+    /// arrived at once.
+    pub(super) first_byte_us: Option<BTreeMap<&'static str, f64>>,
+    /// HTTP: events within responses (`--events`).
+    pub(super) events: Option<EventsJson>,
+    /// HTTP: the operations of each of several requests, in their order.
+    pub(super) by_request: Vec<RequestJson<'a>>,
     /// Open loop: from the due time to sending.
     pub(super) send_delay_us: Option<BTreeMap<&'static str, f64>>,
     /// Open loop: what was not done as asked.
@@ -69,6 +76,34 @@ pub(super) struct OperationsJson<'a> {
     pub(super) by_second: Vec<OperationsSecond>,
     #[serde(flatten)]
     pub(super) run: RunJson<'a>,
+}
+
+/// Events within responses, such as server-sent ones.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct EventsJson {
+    pub(super) count: u64,
+    pub(super) per_second: f64,
+    /// Until the first event of a response, from where its response time begins, in microseconds.
+    pub(super) first_us: BTreeMap<&'static str, f64>,
+    /// Between two events of a response; 0 of those that were read together.
+    pub(super) gap_us: BTreeMap<&'static str, f64>,
+}
+
+/// The operations of one of several requests.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub(super) struct RequestJson<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    /// Those that succeeded.
+    pub(super) operations: u64,
+    pub(super) failed: u64,
+    /// Failed ones by kind.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, u64>"))]
+    pub(super) errors: &'a Errors,
+    /// Response times in microseconds, by percentile.
+    pub(super) latency_us: BTreeMap<&'static str, f64>,
 }
 
 /// The same load several times (`--repeat`).

@@ -92,7 +92,7 @@ fn estimate(figure: &Figure, runs: &[LoadResult<'_>]) -> Option<Estimate> {
 
 fn micros(run: &LoadResult<'_>, percent: f64) -> Option<f64> {
     let latency: &Counts = run.done.latency.as_ref()?;
-    latency.percentile(percent).map(load::micros)
+    latency.supported_percentile(percent).map(load::micros)
 }
 
 fn of_micros(micros: f64) -> String {

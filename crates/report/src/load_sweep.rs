@@ -20,7 +20,7 @@ pub struct Step {
 impl Step {
     /// At each of [`PERCENTILES`], in nanoseconds; `None` without an operation.
     fn latencies(&self) -> [Option<u64>; PERCENTILES.len()] {
-        PERCENTILES.map(|(_, percent)| self.done.latency.as_ref()?.percentile(percent))
+        PERCENTILES.map(|(_, percent)| self.done.latency.as_ref()?.supported_percentile(percent))
     }
 }
 

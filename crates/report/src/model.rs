@@ -108,6 +108,9 @@ pub struct SuiteReport {
     pub cells: Vec<CellReport>,
 }
 
+/// The axis of offered load, in percent of the closed loop of the same row.
+pub(crate) const LOAD_AXIS: &str = "load";
+
 /// How a table is laid out; its numbers are in the cells.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -214,6 +217,11 @@ impl TableReport {
     /// The table with a part of its cells.
     pub fn with_cells(&self, is_meant: impl Fn(&TableCell) -> bool) -> Self {
         Self { cells: self.cells.iter().filter(|cell| is_meant(cell)).cloned().collect(), ..self.clone() }
+    }
+
+    /// Whether each row was under a share of its own capacity, so that values of two rows are of two rates.
+    pub fn is_of_own_load(&self) -> bool {
+        !self.is_sequential && [&self.rows, &self.columns].into_iter().any(|axis| axis == LOAD_AXIS)
     }
 
     /// Its first metric.

@@ -38,6 +38,12 @@ pub(crate) fn brief_percent(ratio: f64) -> String {
     if ratio >= MULTIPLE { format!("{}x", plain(ratio)) } else { format!("{} %", plain(ratio * 100.0)) }
 }
 
+/// A share as a whole percentage; below 1 % with a digit more.
+pub(crate) fn brief_percent_of(share: f64) -> String {
+    let percent = share * 100.0;
+    format!("{} %", fixed(percent, usize::from(percent.abs() < 1.0)))
+}
+
 /// `82 to 84 %`, and `82 %` where the two are equal at this precision; `0.82x to 12.3x` for multiples.
 pub(crate) fn percent_range(low: f64, high: f64) -> String {
     if high >= MULTIPLE {
@@ -51,7 +57,11 @@ pub(crate) fn percent_range(low: f64, high: f64) -> String {
 
 /// `1.59x (1.57 to 1.61)`.
 pub(crate) fn times(ratio: f64, ends: impl Into<Ends>) -> String {
-    let (value, range) = value_and_range(ratio, ends.into());
+    let ends = ends.into();
+    if ends == Ends::Unknown {
+        return plain(ratio) + "x";
+    }
+    let (value, range) = value_and_range(ratio, ends);
     in_parentheses(value + "x", range)
 }
 
@@ -84,6 +94,23 @@ pub(crate) fn change(ratio: f64, ends: impl Into<Ends>, is_inverse: bool) -> Str
     }
     let (text, range) = value_and_range(value, ends.map(of));
     in_parentheses(format!("{sign}{text} %"), range)
+}
+
+/// From here on a change is a factor: `2.2x` is read faster than `+120 %`.
+const FACTOR: f64 = 2.0;
+
+/// How much more a latency or another cost is than the baseline's: `+38 % (31 to 44)`, `2.2x (2.1 to 2.3)`.
+/// `performance`: the baseline's by that of the row.
+pub(crate) fn longer(performance: f64, ends: impl Into<Ends>) -> String {
+    if performance <= 1.0 / FACTOR {
+        return times(1.0 / performance, ends.into().map(|end| 1.0 / end));
+    }
+    change(performance, ends, true)
+}
+
+/// How much more CPU time: `+50 %`, `2.6x`. `ratio`: that of the row by the baseline's.
+pub(crate) fn more(ratio: f64, ends: impl Into<Ends>) -> String {
+    if ratio >= FACTOR { times(ratio, ends) } else { change(ratio, ends, false) }
 }
 
 /// A figure of a document, with all its digits: `0.531 Gbit/s (0.432 to 0.638)`.
@@ -123,7 +150,7 @@ pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
 
 /// What a control shows that has passed.
 pub(crate) fn shows_bias(smallest: f64) -> String {
-    format!("a bias of {} % would have been seen", plain(smallest * 100.0))
+    format!("a bias below {} % is invisible", plain(smallest * 100.0))
 }
 
 /// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.
@@ -155,21 +182,19 @@ pub(crate) fn brief_error(found: &AgainstTruth) -> String {
 /// have found.
 fn cannot_tell(comparison: &Comparison) -> String {
     if comparison.duet.as_ref().is_some_and(|duet| duet.contradicted_by.is_some()) {
-        return ": cannot tell, its trials alone contradict it".to_owned();
+        return ": undecided, its trials alone contradict it".to_owned();
     }
     if let Some(share) = comparison.duet.as_ref().and_then(|duet| duet.strangers) {
         return format!(
-            ": cannot tell, other processes used {} % of the CPU time in too many units",
+            ": undecided, other processes used {} % of the CPU time in too many units",
             plain(share * 100.0)
         );
     }
     if comparison.client_is_limit {
-        return ": cannot tell, the client was the limit".to_owned();
+        return ": undecided, the client was the limit".to_owned();
     }
-    let found = comparison
-        .smallest_detectable
-        .map(|smallest| format!(" ({} is found in 80 % of runs)", detectable(smallest)));
-    format!(": cannot tell{}", found.unwrap_or_default())
+    let found = comparison.smallest_detectable.map(|smallest| format!(" ({})", detectable(smallest)));
+    format!(": undecided{}", found.unwrap_or_default())
 }
 
 /// ` units in duet; CPU 1.02x (1.01 to 1.03)`.
@@ -302,10 +327,10 @@ mod tests {
         comparison.verdict = Verdict::WithinMargin;
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: within the margin"));
         comparison.verdict = Verdict::CannotTell;
-        let found = ": cannot tell (a difference of 3.12 % is found in 80 % of runs)";
+        let found = ": undecided (only differences above 3.12 % can be seen)";
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
         comparison.smallest_detectable = Some(11.3);
-        let found = ": cannot tell (a difference by a factor of 12.3 is found in 80 % of runs)";
+        let found = ": undecided (only differences above 12.3x can be seen)";
         assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
         comparison.duet = Some(DuetReport {
             cpu_ratio: Some(1.0212),
@@ -318,15 +343,15 @@ mod tests {
             sentence("a", &comparison)
         );
         comparison.duet = Some(DuetReport { strangers: Some(0.312), ..DuetReport::default() });
-        let disturbed = ": cannot tell, other processes used 31.2 % of the CPU time in too many units";
+        let disturbed = ": undecided, other processes used 31.2 % of the CPU time in too many units";
         assert!(sentence("a", &comparison).ends_with(disturbed), "{}", sentence("a", &comparison));
         let alone = SoloRatio { ratio: 0.804, ci95: [0.79, 0.82], n: 7 };
         comparison.duet = Some(DuetReport { contradicted_by: Some(alone), ..DuetReport::default() });
-        let denied = ": cannot tell, its trials alone contradict it";
+        let denied = ": undecided, its trials alone contradict it";
         assert!(sentence("a", &comparison).ends_with(denied), "{}", sentence("a", &comparison));
         comparison.duet = None;
         comparison.difference = LatencyDifference::from_ratio(0.96, [0.955, 0.965], 10.08);
-        let micros = ", n=10), +0.42 µs (0.37 to 0.47): cannot tell";
+        let micros = ", n=10), +0.42 µs (0.37 to 0.47): undecided";
         assert!(sentence("a", &comparison).contains(micros), "{}", sentence("a", &comparison));
         comparison.difference = None;
         (comparison.n, comparison.ci95_is_range) = (5, true);

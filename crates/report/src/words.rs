@@ -264,9 +264,31 @@ pub(super) fn small_rate(quantity: Option<Quantity>, value: f64, ends: Ends) -> 
 /// would have to be converted by the reader.
 pub(super) fn detectable(share: f64) -> String {
     if share < 1.0 {
-        format!("a difference of {} %", plain(share * 100.0))
+        format!("only differences above {} % can be seen", plain(share * 100.0))
     } else {
-        format!("a difference by a factor of {}", plain(1.0 + share))
+        format!("only differences above {}x can be seen", plain(1.0 + share))
+    }
+}
+
+/// Whether a metric is what an operation takes, so that a change is more or less of it and no performance.
+pub(super) fn is_cost(quantity: Quantity) -> bool {
+    let of_cpu = [Metric::ClientCpu, Metric::ServerCpu, Metric::CpuPerKib, Metric::PeakMemory];
+    quantity.metric.is_latency() || of_cpu.contains(&quantity.metric)
+}
+
+/// What the best of a table is by its metric.
+pub(super) fn best_by(quantity: Option<Quantity>) -> String {
+    match quantity.map(|quantity| quantity.metric) {
+        Some(Metric::ClientCpu) => "needs the least CPU time of the client".to_owned(),
+        Some(Metric::ServerCpu) => "needs the least CPU time of the server".to_owned(),
+        Some(Metric::CpuPerKib) => "needs the least CPU time".to_owned(),
+        Some(Metric::PeakMemory | Metric::ServerMemoryGrowth) => "needs the least memory".to_owned(),
+        Some(Metric::ServerDescriptorsGrowth) => "needs the fewest descriptors".to_owned(),
+        Some(metric) if metric.is_latency() => {
+            let (name, _) = parts(Quantity { metric, operations: None });
+            format!("has the lowest {name}")
+        }
+        _ => "is fastest".to_owned(),
     }
 }
 

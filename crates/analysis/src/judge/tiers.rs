@@ -10,11 +10,16 @@ pub struct Contender {
     pub is_open: bool,
 }
 
-/// The tier of each contender, from 1; `None`: it has none. `None` in place of a contender: it takes no part.
+/// More tiers than these are more than a reader looks at.
+const MOST: usize = 4;
+
+/// The tier of each contender, from 1 to 4; `None`: it has none. `None` in place of a contender: it takes no
+/// part.
 ///
 /// Of contenders with a verdict, a tier is the best one and all whose intervals overlap with its interval;
 /// the best of the others begins the next. One without a verdict is in the tier whose best contender it
-/// overlaps with, and in none if it overlaps with several: a wide interval would make one tier of them.
+/// overlaps with, and in none if it overlaps with several: a wide interval would make one tier of them. Where
+/// that makes more than four, those behind the first that are nearest to each other become one.
 pub fn tiers(contenders: &[Option<Contender>]) -> Vec<Option<usize>> {
     let mut tiers = vec![None; contenders.len()];
     let mut order: Vec<(usize, Contender)> =
@@ -25,12 +30,14 @@ pub fn tiers(contenders: &[Option<Contender>]) -> Vec<Option<usize>> {
     }
     order.sort_by(|(_, a), (_, b)| b.ratio.total_cmp(&a.ratio));
     let (open, decided): (Vec<_>, Vec<_>) = order.into_iter().partition(|(_, one)| one.is_open);
-    // The interval of the best contender of each tier.
-    let mut best: Vec<[f64; 2]> = Vec::new();
-    for (at, Contender { interval, .. }) in decided {
+    // The interval of the best contender of each tier, and the ratios at its ends.
+    let (mut best, mut ends): (Vec<[f64; 2]>, Vec<[f64; 2]>) = Default::default();
+    for (at, Contender { interval, ratio, .. }) in decided {
         if best.last().is_none_or(|[lowest, _]| interval[1] < *lowest) {
             best.push(interval);
+            ends.push([ratio; 2]);
         }
+        ends[best.len() - 1][1] = ratio;
         tiers[at] = Some(best.len());
     }
     for (at, Contender { interval: [low, high], .. }) in open {
@@ -38,6 +45,12 @@ pub fn tiers(contenders: &[Option<Contender>]) -> Vec<Option<usize>> {
         let mut of_those = (0..best.len()).filter(|tier| overlaps(&best[*tier]));
         let only = of_those.next().filter(|_| of_those.next().is_none());
         tiers[at] = only.map(|tier| tier + 1);
+    }
+    while ends.len() > MOST {
+        let gap = |tier: &usize| ends[*tier][1] / ends[*tier + 1][0];
+        let nearest = (1..ends.len() - 1).min_by(|a, b| gap(a).total_cmp(&gap(b))).unwrap_or(1);
+        ends[nearest][1] = ends.remove(nearest + 1)[1];
+        tiers.iter_mut().flatten().filter(|tier| **tier > nearest + 1).for_each(|tier| *tier -= 1);
     }
     tiers
 }
@@ -61,5 +74,12 @@ mod tests {
         ];
         assert_eq!(tiers(&all), [Some(1), Some(1), Some(2), Some(2), None, None]);
         assert_eq!(tiers(&all[..1]), [None]);
+    }
+
+    #[test]
+    fn of_more_than_four_tiers_the_nearest_behind_the_first_become_one() {
+        let exact = |ratio: f64| Some(Contender { ratio, interval: [ratio, ratio], is_open: false });
+        let all = [1.0, 0.99, 0.8, 0.79, 0.5, 0.1].map(exact);
+        assert_eq!(tiers(&all), [1, 2, 2, 2, 3, 4].map(Some));
     }
 }

@@ -16,10 +16,11 @@ pub struct DatagramArgs {
     #[arg(long, value_parser = ["cubic", "reno", "bbr"], default_value = "cubic")]
     pub congestion: String,
 
-    /// h3, quic: with resumed, a server gives tickets, and a client resumes its sessions after one full
-    /// handshake for each connection
-    #[arg(long, value_parser = ["full", "resumed"], default_value = "full")]
-    pub handshake: String,
+    /// TLS: handshakes of a client; with resumed it resumes its sessions after one full handshake for each
+    /// connection, and a server gives tickets [default: full; of a client of https and h2 as the server
+    /// offers]
+    #[arg(long, value_name = "KIND", value_parser = ["full", "resumed"])]
+    pub handshake: Option<String>,
 
     /// kcp, equal at both ends: bytes of a datagram's payload
     #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = u32_in(25..=65_507))]
@@ -37,10 +38,10 @@ pub struct DatagramArgs {
 impl DatagramArgs {
     /// Sets the options that the layer of `spec` has.
     pub(crate) fn set(&self, spec: &mut Spec) {
+        spec.options.extend(self.handshake.iter().map(|kind| ("handshake".into(), kind.clone())));
         let usual = match spec.layer.as_str() {
             "h3" | "quic" => {
                 spec.set_option("congestion", &self.congestion);
-                spec.set_option("handshake", &self.handshake);
                 "gso"
             }
             "kcp" => {

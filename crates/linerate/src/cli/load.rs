@@ -34,7 +34,7 @@ Exit status: 0 done, 1 too much failed or the server hung, 2 bad usage, 3 nothin
 130 interrupted (the partial result is printed)."
 )]
 pub struct LoadOptions {
-    /// URL of the server; of several, which are of one server of HTTP/1.1, each is requested as often as the
+    /// URL of the server; of several, which are of one server of HTTP, each is requested as often as the
     /// others
     #[arg(value_name = "URL", required = true)]
     pub url: Vec<String>,
@@ -162,9 +162,22 @@ pub struct ExchangeArgs {
     #[arg(long, short = 'm', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub streams: Option<u16>,
 
-    /// http, https, h3, quic, tcp: a new connection for each operation
+    /// HTTP, gRPC, quic, tcp: a new connection for each operation
     #[arg(long, conflicts_with = "streams")]
     pub no_keepalive: bool,
+
+    /// HTTP: time the events within each response: sse (server-sent), lines, or pieces as they arrive; of
+    /// gRPC its messages
+    #[arg(
+        long,
+        value_name = "KIND",
+        conflicts_with = "pipeline",
+        num_args = 0..=1,
+        default_missing_value = "sse",
+        require_equals = true,
+        value_parser = ["sse", "lines", "pieces"]
+    )]
+    pub events: Option<String>,
 
     /// http, https: each connection sends N requests at once (pipelining), and the next N after all responses
     #[arg(

@@ -126,15 +126,17 @@ const CONNECTED: &[&str] = &["tcp", "tls", "ws", "wss"];
 const BOTH: &[Only] = &[
     Only::new(&["messages"], CALLS),
     Only::new(&["authority"], TLS),
-    Only::new(&["congestion", "handshake"], &["h3", "quic"]),
+    Only::new(&["handshake"], TLS),
+    Only::new(&["congestion"], &["h3", "quic"]),
     Only::new(&["mtu", "window", "interval_us"], &["kcp"]),
     Only::new(&["stream"], &["tcp", "tls", "ws", "wss", "udp", "kcp"]),
 ];
 
 pub(crate) const LOAD: &[Only] = &[
     Only::new(&["method", "body"], REQUESTS),
-    Only::new(&["header", "user", "expect"], REQUESTS_AND_CALLS),
-    Only::new(&["requests", "pipeline", "coalesce", "unix_socket", "proxy"], PAGES),
+    Only::new(&["header", "user", "expect", "events", "requests"], REQUESTS_AND_CALLS),
+    Only::new(&["unix_socket"], &["http", "https", "h2", "h2c", "grpc", "grpcs"]),
+    Only::new(&["pipeline", "coalesce", "proxy"], PAGES),
     Only::new(&["message"], CALLS),
     Only::new(&["streams"], MULTIPLEXED),
     Only::new(&["insecure", "cert", "key"], TLS),
@@ -145,7 +147,8 @@ pub(crate) const LOAD: &[Only] = &[
     Only::new(&["search", "bitrate"], &["udp"]),
     Only::new(&["datagrams"], &["h3", "quic", "kcp"]),
     Only::new(&["datagrams"], &["udp"]).of_streams(),
-    Only::new(&["no_keepalive"], &["http", "https", "h3", "quic", "tcp"]).of_operations(),
+    Only::new(&["no_keepalive"], REQUESTS_AND_CALLS).of_operations(),
+    Only::new(&["no_keepalive"], &["quic", "tcp"]).of_operations(),
     Only::new(&["count", "arrival", "seed", "sweep", "warmup", "repeat"], ALL).of_operations(),
     Only::new(&["rate"], ALL).of_operations(),
     Only::new(&["rate"], &["udp"]).of_streams(),
@@ -161,11 +164,8 @@ pub(crate) const SERVE: &[Only] = &[
 ];
 
 /// Ends of messages about options that are called otherwise elsewhere.
-const HINTS: &[(&str, &str)] = &[
-    ("body", "; a call of gRPC has --message"),
-    ("message", "; a request has --body"),
-    ("requests", "; over HTTP/2 and HTTP/3 there is one request"),
-];
+const HINTS: &[(&str, &str)] =
+    &[("body", "; a call of gRPC has --message"), ("message", "; a request has --body")];
 
 #[cfg(test)]
 mod tests {

@@ -78,6 +78,10 @@ pub struct RunFlags {
     /// Write the report as Markdown to this file too
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub export_markdown: Option<PathBuf>,
+
+    /// Write the picture of the answer to this file too, for light and dark pages
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub export_svg: Option<PathBuf>,
 }
 
 /// Measure suites and print their tables

@@ -176,7 +176,7 @@ fn publish(report: &Report, folder: Option<&Path>, flags: &RunFlags) {
     if let Some(folder) = folder {
         warn(journal::write_report(folder, files(report)));
     }
-    let files = [("json", &flags.json), ("md", &flags.export_markdown)];
+    let files = [("json", &flags.json), ("md", &flags.export_markdown), ("svg", &flags.export_svg)];
     for (name, file) in files.into_iter().filter_map(|(name, file)| Some((name, file.as_ref()?))) {
         let format = format(name).expect("it is one of the formats");
         let text = format.render(report, Style::default());

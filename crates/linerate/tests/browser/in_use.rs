@@ -161,7 +161,7 @@ fn without_scripts(browser: &mut Chromium) {
     let rows = browser.value(ROWS);
     assert_eq!(texts(&rows).len(), 5, "{rows}");
     for part in
-        ["header .answers", "#replay", "a[download]", "figure.plot svg", "details.all summary", "#host"]
+        ["header .picture svg", "#replay", "a[download]", "figure.plot svg", "details.all summary", "#host"]
     {
         let is_there = browser.value(&format!("!!document.querySelector('{part}')?.checkVisibility()"));
         assert_eq!(is_there, true, "{part}");

@@ -164,7 +164,7 @@ fn what_noise_hides_is_status_4_and_125_for_git_bisect() {
     let out = gate(&script, &folder, &["--budget", "40s"]);
     assert_eq!(out.status, 4, "{}\n{}", out.stdout, out.stderr);
     assert!(
-        out.stdout.starts_with("cannot tell whether pipe is slower with this change: 1 of 2"),
+        out.stdout.starts_with("undecided whether pipe is slower with this change: 1 of 2"),
         "{}",
         out.stdout
     );

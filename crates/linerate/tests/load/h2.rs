@@ -1,6 +1,8 @@
 //! `linerate load` over HTTP/2, HTTP/3, QUIC and gRPC, and their servers.
 
 use crate::{Server, engine_is_built, linerate};
+use std::net::TcpStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 
 #[test]
 fn pages_are_loaded_over_http_2_with_and_without_tls() {
@@ -58,11 +60,51 @@ fn responses_over_quic_have_the_length_that_is_asked_for() {
     }
 }
 
+/// As over HTTP/1.1: several requests, a connection for each, and Unix domain sockets.
 #[test]
-fn several_requests_are_refused_with_the_protocols_that_have_them() {
-    let output = linerate(&["load", "h2c://127.0.0.1:1", "--requests", "mix.jsonl"]);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && text.contains("--requests is for http, https"), "{text}");
+fn requests_and_calls_over_streams_have_what_those_of_http_1_have() {
+    if !engine_is_built() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("linerate-h2-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mix = folder.join("mix.jsonl");
+    for (scheme, lines) in [
+        ("h2c", "{\"path\": \"/a\", \"weight\": 3}\n{\"path\": \"/b\"}\n"),
+        (
+            "grpc",
+            "{\"path\": \"/a.B/C\", \"weight\": 3, \"body\": \"base64:/wA=\"}\n{\"path\": \"/a.B/D\"}\n",
+        ),
+    ] {
+        std::fs::write(&mix, lines).unwrap();
+        let server = Server::serve(&[&format!("{scheme}://127.0.0.1:0"), "--size", "100"]);
+        let unix = folder.join(scheme);
+        let (listener, address) = (UnixListener::bind(&unix).unwrap(), server.url.clone());
+        std::thread::spawn(move || {
+            let place = address.split("://").nth(1).unwrap().trim_end_matches('/').to_owned();
+            listener.incoming().flatten().for_each(|one| join(one, TcpStream::connect(&place).unwrap()));
+        });
+        let several = ["load", &server.url, "-n", "400", "--requests", mix.to_str().unwrap()];
+        for more in [&["--no-keepalive"][..], &["--unix-socket", unix.to_str().unwrap()], &["--rate", "900"]]
+        {
+            let output = linerate(&[&several[..], more, &["-c", "2", "--json", "-"]].concat());
+            let json: serde_json::Value = serde_json::from_slice(&output.stdout)
+                .unwrap_or_else(|_| panic!("{more:?}: {}", String::from_utf8_lossy(&output.stderr)));
+            let rows = json["by_request"].as_array().unwrap();
+            let good = |row: &serde_json::Value| row["operations"].as_u64().unwrap();
+            assert_eq!(rows.iter().map(good).sum::<u64>(), 400, "{scheme} {more:?}: {json}");
+            assert!(good(&rows[0]) > 2 * good(&rows[1]), "{rows:?}");
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Copies both ways.
+fn join(one: UnixStream, other: TcpStream) {
+    let (mut from, mut to) = (one.try_clone().unwrap(), other.try_clone().unwrap());
+    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+    let (mut from, mut to) = (other, one);
+    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
 }
 
 #[test]

@@ -101,3 +101,32 @@ fn a_time_shorter_than_one_response_is_told_as_such() {
     assert_eq!(status, Some(3), "{text}");
     assert!(text.contains("no request ended within 0.300 s") && text.contains("-d"), "{text}");
 }
+
+#[test]
+fn events_first_bytes_and_rows_are_in_the_text_and_the_document() {
+    if !engine_is_built() {
+        return;
+    }
+    let url = serving(|stream| {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 36\r\n\r\n";
+        let _ = stream.set_nodelay(true).and_then(|()| stream.write_all(head));
+        (0..4).all(|_| {
+            std::thread::sleep(Duration::from_millis(20));
+            stream.write_all(b"data: x\n\n").is_ok()
+        })
+    });
+    let (text, status) = load(&[&url, "-n", "6", "-c", "1", "--events"]);
+    assert!(status == Some(0) && text.contains("events      24 in ") && text.contains(", gap 2"), "{text}");
+    assert!(text.contains("latency  first byte"), "{text}");
+    // A percentile beyond six requests would be the maximum.
+    assert!(text.contains("50 %") && !text.contains("90 %"), "{text}");
+    let other = format!("{url}/b");
+    let output = linerate(&["load", &url, &other, "-n", "4", "-c", "1", "--events=pieces", "--json", "-"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["events"]["count"], 16, "{json}");
+    assert!(json["events"]["gap_us"]["p50"].as_f64().unwrap() > 15_000.0, "{json}");
+    assert!(json["first_byte_us"]["max"].as_f64().unwrap() < json["latency_us"]["min"].as_f64().unwrap());
+    let paths: Vec<_> =
+        json["by_request"].as_array().unwrap().iter().map(|row| row["path"].clone()).collect();
+    assert_eq!(paths, ["/", "/b"]);
+}

@@ -2,7 +2,7 @@
 
 use crate::drawing::{check_bars, check_cpu, check_forest, check_latencies, check_lengths};
 use crate::element::Element;
-use crate::numbers::{begins_with, is_estimate, is_ratio};
+use crate::numbers::{begins_with, is_estimate, is_longer, is_more, is_ratio};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -216,8 +216,9 @@ impl Table<'_> {
         if let Some(compared) = entry.get("vs_baseline").filter(|compared| !compared.is_null()) {
             let ratio = row.one("td.ratio");
             let shown = &ratio.one(".v").text;
+            let is_it = if self.is_cost(entry) { is_longer } else { is_ratio };
             assert!(
-                is_ratio(shown, number(&compared["ratio"]), interval(&compared["ci95"])),
+                is_it(shown, number(&compared["ratio"]), interval(&compared["ci95"])),
                 "{shown}: {compared}"
             );
             assert_eq!(ratio.one(".sign").text, mark(compared), "{compared}");
@@ -231,7 +232,7 @@ impl Table<'_> {
             let (cpu, ends) = (&compared["duet"]["cpu_ratio"], &compared["duet"]["cpu_ci95"]);
             if cpu.is_number() && ends.is_array() && !row.one("td.c-cpu").all(".sub").is_empty() {
                 let shown = &row.one("td.c-cpu").one(".sub").text;
-                assert!(is_ratio(shown, number(cpu), interval(ends)), "{shown}: {compared}");
+                assert!(is_more(shown, number(cpu), interval(ends)), "{shown}: {compared}");
             }
         }
         if let Some(found) = entry.get("vs_truth") {
@@ -251,6 +252,12 @@ impl Table<'_> {
         check_details(row.one("details.all").definitions(), cell);
     }
 
+    /// Latencies and CPU times are so much more, all else has a percentage.
+    fn is_cost(&self, entry: &Value) -> bool {
+        let metric = entry["metric"].as_str().unwrap_or_else(|| text(self.report, "unit"));
+        ["latency", "microseconds", "CPU", "MiB of memory"].iter().any(|word| metric.contains(word))
+    }
+
     /// A metric after the first.
     fn check_further(&self, row: &Element, entry: &Value) {
         let (Some(metric), false) = (entry["metric"].as_str(), entry["value"].is_null()) else { return };
@@ -260,7 +267,8 @@ impl Table<'_> {
         check_sort_key(field, number(&entry["value"]));
         if let Some(compared) = entry.get("vs_baseline").filter(|compared| !compared.is_null()) {
             let shown = &field.one(".sub").text;
-            assert!(is_ratio(shown, number(&compared["ratio"]), interval(&compared["ci95"])), "{shown}");
+            let is_it = if self.is_cost(entry) { is_longer } else { is_ratio };
+            assert!(is_it(shown, number(&compared["ratio"]), interval(&compared["ci95"])), "{shown}");
             assert!(shown.ends_with(mark(compared)), "{shown}: {compared}");
             check_difference(field, compared);
         }

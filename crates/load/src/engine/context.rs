@@ -5,11 +5,12 @@ use super::paced::Pacer;
 use super::round::Round;
 use super::slot::{Phase, Slot};
 use crate::clock;
-use crate::layer::{Answer, Flow, Layer, Reply, Wrong};
+use crate::layer::{Answer, Begun, Flow, Layer, Reply, Wrong};
 use crate::meter::Meter;
 use crate::waiter::Waiter;
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
+use std::collections::VecDeque;
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,10 @@ pub struct Context<L> {
     /// When the loop has something to do by time.
     pub(super) next_timer: Nanos,
     pub(super) pacer: Pacer,
+    /// Operations that have begun and are sent again, before others begin: a peer has not looked at them.
+    pub(super) again: VecDeque<Begun>,
+    /// Some of them are new, and slots without an operation can send them.
+    pub(super) has_again: bool,
     /// The operation that spans all connections, where the workload has such.
     pub round: Round,
     /// Transfers of each connection, in a stream.
@@ -61,14 +66,17 @@ impl<L: Layer> Context<L> {
     /// do, or if its connection could not be opened.
     #[inline]
     pub fn begin(&mut self, slot: &mut Slot<L::Connection>) -> bool {
-        if !slot.again {
+        if slot.is_again {
+            // The slot has kept it.
+        } else if let Some(begun) = self.again.pop_front() {
+            slot.again(begun);
+        } else {
             let first = slot.began == Nanos::ZERO;
             slot.began = self.now();
             if !self.meter.begin_at(self.last, first) {
                 return false;
             }
         }
-        slot.is_new = true;
         match self.open(slot) {
             Ok(()) => true,
             Err(kind) => {
@@ -103,7 +111,7 @@ impl<L: Layer> Context<L> {
     pub fn leave(&mut self, slot: &mut Slot<L::Connection>) {
         if slot.connection.as_mut().is_some_and(|connection| self.layer.leave(connection)) {
             slot.phase = Phase::Idle;
-            (slot.left, slot.peer_closed) = (true, false);
+            (slot.left, slot.peer_closed, slot.has_served) = (true, false, false);
         } else {
             slot.close();
         }
@@ -113,7 +121,7 @@ impl<L: Layer> Context<L> {
     /// loop the operation `begins` only then. One that is sent again began before.
     #[inline]
     pub fn connected(&mut self, slot: &mut Slot<L::Connection>, now: Nanos, begins: bool) {
-        if std::mem::take(&mut slot.again) {
+        if std::mem::take(&mut slot.is_again) {
             return;
         }
         self.meter.connected(now.since(slot.began));
@@ -183,7 +191,11 @@ impl<L: Layer> Context<L> {
         &mut self,
         slot: &mut Slot<L::Connection>,
     ) -> Result<Option<Result<Answer, Wrong>>, ErrorKind> {
-        match self.layer.receive(slot.connection.as_mut().expect(OPENED))? {
+        let reply = self.layer.receive(slot.connection.as_mut().expect(OPENED))?;
+        if self.meter.times_events() {
+            self.note_events(slot);
+        }
+        match reply {
             Reply::Complete(answer) => {
                 if L::TIMED && !std::mem::replace(&mut slot.interest, EpollFlags::empty()).is_empty() {
                     // What still arrives would end every wait. The socket is registered; no other error is
@@ -197,6 +209,7 @@ impl<L: Layer> Context<L> {
             Reply::Blocked => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?,
             Reply::Unfinished => self.come_back(slot)?,
         }
+        self.note_first(slot);
         Ok(None)
     }
 
@@ -208,46 +221,45 @@ impl<L: Layer> Context<L> {
         answer: Result<Answer, Wrong>,
         now: Nanos,
     ) -> bool {
-        slot.is_new = false;
+        slot.has_served = true;
+        let row = if L::SEVERAL { self.layer.answered() } else { 0 };
+        let has_details = L::SEVERAL || slot.first != Nanos::ZERO;
         match answer {
             Ok(Answer { bytes, verified, reusable }) => {
-                if PACED {
-                    self.meter.succeed_paced(slot.due, slot.began, now, bytes, verified);
+                let counts = if PACED {
+                    self.meter.succeed_paced(slot.due, slot.began, now, bytes, verified)
                 } else {
-                    self.meter.succeed(slot.began, now, bytes, verified);
+                    self.meter.succeed(slot.began, now, bytes, verified)
+                };
+                if has_details {
+                    let base = if PACED { slot.due } else { slot.began };
+                    self.meter.details(counts, row, base, slot.take_first(), now);
                 }
                 reusable
             }
             Err(Wrong { kind, reusable }) => {
-                self.meter.fail(kind, now);
+                slot.take_first();
+                self.meter.fail_of(Some(row), kind, slot.began, now);
                 reusable
             }
         }
     }
 
-    /// The peer has closed a connection on which nothing is under way.
-    #[cold]
-    pub fn closed_idle(&mut self, slot: &mut Slot<L::Connection>) {
-        self.meter.closed_idle();
-        slot.close();
-    }
-
     /// Begins further operations together with the first one on this connection, as many as the layer
-    /// pipelines.
+    /// pipelines; behind one that is sent again, those that were first sent with it.
     #[inline]
     pub fn begin_pipelined(&mut self, slot: &mut Slot<L::Connection>) {
         let depth = self.layer.depth();
         if depth > 1 {
-            slot.more = self.meter.begin_several(depth - 1);
+            if slot.is_again {
+                let together = self.again.iter().take_while(|begun| begun.sent == slot.began);
+                slot.more = together.take(depth as usize - 1).count() as u32;
+                self.again.drain(..slot.more as usize);
+            } else {
+                slot.more = self.meter.begin_several(depth - 1);
+            }
             self.layer.ask(slot.connection.as_mut().expect(OPENED), 1 + slot.more);
         }
-    }
-
-    /// Withdraws the requests behind the first one, which will not be answered on this connection. They are
-    /// sent again on another (RFC 9112 section 9.3.2).
-    #[cold]
-    pub fn withdraw(&mut self, slot: &mut Slot<L::Connection>) {
-        self.meter.withdraw(std::mem::take(&mut slot.more));
     }
 
     /// Registers the socket of a connection that waits for an operation, so that its end is seen.
@@ -274,21 +286,20 @@ impl<L: Layer> Context<L> {
     /// is sent again on another one, as other clients do (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
     #[cold]
     pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
-        let may_be_again = !slot.is_new && matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply);
+        let may_be_again = slot.has_served && matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply);
         if let Some(connection) = slot.connection.as_mut().filter(|_| may_be_again)
             && self.layer.can_send_again(connection, kind)
         {
             self.withdraw(slot);
-            self.closed_idle(slot);
-            slot.again = true;
-            return;
+            return self.closed_between(slot);
         }
         if matches!(kind, ErrorKind::WrongStatus | ErrorKind::WrongLength | ErrorKind::WrongContent) {
             self.withdraw(slot);
         }
         let now = self.now();
+        let row = slot.connection.as_ref().and_then(|connection| self.layer.asked(connection));
         for _ in 0..=std::mem::take(&mut slot.more) {
-            self.meter.fail(kind, now);
+            self.meter.fail_of(row, kind, slot.began, now);
         }
         slot.assigned = false;
         slot.close();

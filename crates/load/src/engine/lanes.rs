@@ -2,8 +2,8 @@
 
 use super::context::OPENED;
 use super::{Context, Phase, Slot};
-use crate::layer::{Answer, Begun, Flow, LaneEnd, Lanes, MAX_READS, Reply};
-use linerate_contract::ErrorKind;
+use crate::layer::{Answer, Begun, Ending, Flow, LaneEnd, Lanes, MAX_READS, Reply};
+use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::EpollFlags;
 
 impl<L: Lanes> Context<L> {
@@ -25,7 +25,7 @@ impl<L: Lanes> Context<L> {
         }
         let connection = slot.connection.as_mut().expect(OPENED);
         self.layer.start(connection, Begun::at(slot.began));
-        slot.phase = Phase::Receiving;
+        (slot.phase, slot.is_again) = (Phase::Receiving, false);
         self.fill_lanes(slot);
         self.send_lanes(slot)
     }
@@ -35,11 +35,13 @@ impl<L: Lanes> Context<L> {
     #[inline]
     pub fn start_lane(&mut self, slot: &mut Slot<L::Connection>) {
         slot.assigned = false;
+        let begun = slot.begun();
         let connection = slot.connection.as_mut().expect(OPENED);
         if !self.layer.has_room(connection) {
-            return self.pacer.again.push_back(slot.due);
+            return self.again.push_back(begun);
         }
-        self.layer.start(connection, Begun { due: slot.due, sent: slot.began });
+        self.layer.start(connection, begun);
+        slot.is_again = false;
         if !slot.unsent {
             slot.unsent = true;
             self.pacer.unsent.push_back(slot.index);
@@ -104,7 +106,7 @@ impl<L: Lanes> Context<L> {
             self.layer.close(connection, self.last);
             slot.close();
         }
-        slot.phase = Phase::Idle;
+        (slot.phase, slot.has_served) = (Phase::Idle, slot.connection.is_some());
         true
     }
 
@@ -113,7 +115,7 @@ impl<L: Lanes> Context<L> {
     pub fn fail_lanes(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) -> u32 {
         let under_way = self.layer.under_way(slot.connection.as_ref().expect(OPENED));
         match under_way {
-            0 => slot.close(),
+            0 => self.closed_idle(slot),
             several => {
                 slot.more = several - 1;
                 self.fail(slot, kind);
@@ -150,8 +152,13 @@ impl<L: Lanes> Context<L> {
             return;
         }
         let connection = slot.connection.as_mut().expect(OPENED);
-        while self.layer.has_room(connection) && self.meter.begin_at(self.last, false) {
-            self.layer.start(connection, Begun::at(self.last));
+        while self.layer.has_room(connection) {
+            let begun = match self.again.pop_front() {
+                Some(begun) => begun,
+                None if self.meter.begin_at(self.last, false) => Begun::at(self.last),
+                None => return,
+            };
+            self.layer.start(connection, begun);
         }
     }
 
@@ -160,17 +167,25 @@ impl<L: Lanes> Context<L> {
     fn settle(&mut self) {
         self.now();
         let is_paced = self.is_paced();
-        for (Begun { due, sent }, end) in self.layer.ended() {
+        for Ending { begun: Begun { due, sent }, first, request, end } in self.layer.ended() {
+            let base = if is_paced { due } else { sent };
             match end {
-                LaneEnd::Answered(Answer { bytes, verified, .. }) if is_paced => {
-                    self.meter.succeed_paced(due, sent, self.last, bytes, verified);
-                }
                 LaneEnd::Answered(Answer { bytes, verified, .. }) => {
-                    self.meter.succeed(sent, self.last, bytes, verified);
+                    let counts = if is_paced {
+                        self.meter.succeed_paced(due, sent, self.last, bytes, verified)
+                    } else {
+                        self.meter.succeed(sent, self.last, bytes, verified)
+                    };
+                    if self.meter.has_rows() || first != Nanos::ZERO {
+                        self.meter.details(counts, request, base, first, self.last);
+                    }
                 }
-                LaneEnd::Failed(kind) => self.meter.fail(kind, self.last),
-                LaneEnd::Withdrawn if is_paced => self.pacer.again.push_back(due),
-                LaneEnd::Withdrawn => self.meter.withdraw(1),
+                LaneEnd::Failed(kind) => self.meter.fail_of(Some(request), kind, sent, self.last),
+                LaneEnd::Events { count, last, at } => self.meter.events(count, base, last, at),
+                LaneEnd::Withdrawn => {
+                    self.again.push_back(Begun { due, sent });
+                    self.has_again = true;
+                }
             }
         }
     }

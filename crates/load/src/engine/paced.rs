@@ -30,8 +30,6 @@ pub(super) struct Pacer {
     /// Free slots, used in turn as in a connection pool: a load balancer sees all of them. With capacity for
     /// all.
     free: VecDeque<u32>,
-    /// When operations were due that have begun and are sent once more: a peer has not looked at them.
-    pub(super) again: VecDeque<Nanos>,
     /// Slots in whose lanes operations have begun that are not sent yet. With capacity for all.
     pub(super) unsent: VecDeque<u32>,
 }
@@ -40,9 +38,8 @@ impl Pacer {
     pub(super) fn new(schedule: Option<Schedule>, connections: u32) -> Self {
         let room = if schedule.is_some() { connections as usize } else { 0 };
         let free = VecDeque::with_capacity(room);
-        let again = VecDeque::with_capacity(room);
         let unsent = VecDeque::with_capacity(room);
-        Self { schedule, next: NEVER, start: Nanos::ZERO, rest: [Nanos::ZERO; 2], free, again, unsent }
+        Self { schedule, next: NEVER, start: Nanos::ZERO, rest: [Nanos::ZERO; 2], free, unsent }
     }
 
     fn start(&mut self, now: Nanos) {
@@ -115,7 +112,7 @@ impl<L: Layer> Context<L> {
         if !slot.assigned {
             slot.began = self.now();
         }
-        slot.is_new = slot.assigned;
+        slot.has_served = !slot.assigned;
         self.open(slot)
     }
 
@@ -139,7 +136,10 @@ impl<L: Layer> Context<L> {
     #[cold]
     pub fn fail_connect(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
         let now = self.now();
-        if !slot.assigned && self.pacer.again.pop_front().is_some() {
+        if !slot.assigned
+            && let Some(begun) = self.again.pop_front()
+        {
+            slot.again(begun);
             slot.assigned = true;
         } else if !slot.assigned && self.next_due() <= now {
             self.meter.begin_paced(self.pacer.next, now);
@@ -147,6 +147,7 @@ impl<L: Layer> Context<L> {
             slot.assigned = true;
         }
         if slot.assigned {
+            slot.has_served = false;
             self.fail(slot, kind);
         } else {
             slot.close();
@@ -211,8 +212,8 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
     pub(super) fn next_send(&self) -> Nanos {
         let context = &self.context;
         let is_free = !context.pacer.free.is_empty();
-        match context.pacer.again.front() {
-            Some(due) if is_free => *due,
+        match context.again.front() {
+            Some(begun) if is_free => begun.due,
             None if is_free && context.last < context.last_send() => context.next_due(),
             _ => NEVER,
         }
@@ -239,24 +240,19 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         let context = &mut self.context;
         while let Some(&index) = context.pacer.free.front() {
             let now = context.now();
-            let again = context.pacer.again.pop_front();
-            let due = again.unwrap_or_else(|| context.next_due());
-            if now >= context.last_send() {
-                if again.is_some() {
-                    context.meter.fail(ErrorKind::Timeout, now);
-                    continue;
-                }
-                return;
-            }
-            if due > now {
+            let again = context.again.pop_front();
+            let due = context.next_due();
+            if again.is_none() && (due > now || now >= context.last_send()) {
                 return;
             }
             context.pacer.free.pop_front();
             let slot = &mut self.slots[index as usize];
             slot.parked = false;
             slot.assigned = true;
-            (slot.due, slot.began) = (due, now);
-            if again.is_none() {
+            if let Some(begun) = again {
+                slot.again(begun);
+            } else {
+                (slot.due, slot.began) = (due, now);
                 context.meter.begin_paced(due, now);
                 context.pacer.draw();
             }

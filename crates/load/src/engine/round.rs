@@ -37,7 +37,7 @@ impl<L: Layer> Context<L> {
     #[cold]
     pub fn fail_round(&mut self, kind: ErrorKind) {
         let now = self.now();
-        self.meter.fail(kind, now);
+        self.meter.fail(kind, self.round.began, now);
         (self.round.missing, self.round.failed) = (0, true);
         self.next_wake = now + RETRY_PAUSE;
         self.next_timer = self.next_timer.min(self.next_wake);

@@ -1,6 +1,6 @@
 //! One connection of a client, and its operation.
 
-use crate::layer::Layer;
+use crate::layer::{Begun, Layer};
 use linerate_contract::Nanos;
 use nix::sys::epoll::EpollFlags;
 
@@ -23,7 +23,7 @@ pub enum Phase {
 #[derive(Debug)]
 pub struct Slot<C> {
     pub(super) connection: Option<C>,
-    /// When the operation began; in an open loop, when it was sent.
+    /// When the operation began; in an open loop, when it was sent. If it is sent again, the first time.
     pub began: Nanos,
     /// Open loop only: when the operation was due; whether it has one; whether it waits for one.
     pub due: Nanos,
@@ -35,10 +35,14 @@ pub struct Slot<C> {
     /// The connection is closed; its socket is kept for the next one.
     pub(super) left: bool,
     pub phase: Phase,
-    /// The operation under way has opened its connection.
-    pub(super) is_new: bool,
-    /// The operation under way is sent once more, on another connection.
-    pub again: bool,
+    /// An operation has ended on the connection; in an open loop also: it was opened in advance.
+    pub(super) has_served: bool,
+    /// The operation under way is sent again.
+    pub is_again: bool,
+    /// When the first byte of a response arrived that did not arrive at once; else zero.
+    pub(super) first: Nanos,
+    /// When the last event of the response under way arrived; else zero.
+    pub(super) last_event: Nanos,
     /// Requests in flight behind the first one (pipelining).
     pub more: u32,
     /// Transfers of a stream so far.
@@ -61,8 +65,10 @@ impl<C> Slot<C> {
             left: false,
             index,
             phase: Phase::Idle,
-            is_new: false,
-            again: false,
+            has_served: false,
+            is_again: false,
+            first: Nanos::ZERO,
+            last_event: Nanos::ZERO,
             more: 0,
             transfers: 0,
             interest: EpollFlags::empty(),
@@ -82,7 +88,27 @@ impl<C> Slot<C> {
         self.connection = None;
         self.phase = Phase::Idle;
         self.interest = EpollFlags::empty();
-        (self.left, self.peer_closed, self.unsent, self.again) = (false, false, false, false);
+        (self.left, self.peer_closed, self.unsent) = (false, false, false);
+        (self.has_served, self.is_again) = (false, false);
+        (self.first, self.last_event) = (Nanos::ZERO, Nanos::ZERO);
+    }
+
+    /// The next operation is one that is sent again. It began when it was first sent: the time that a peer
+    /// has kept it without an answer is a part of it.
+    #[cold]
+    pub(super) fn again(&mut self, begun: Begun) {
+        (self.due, self.began, self.is_again) = (begun.due, begun.sent, true);
+    }
+
+    /// When the first byte of a response arrived that did not arrive at once; the next one is another.
+    pub(super) fn take_first(&mut self) -> Nanos {
+        self.last_event = Nanos::ZERO;
+        std::mem::take(&mut self.first)
+    }
+
+    /// When the operation was due, and when it was first sent.
+    pub(super) fn begun(&self) -> Begun {
+        Begun { due: self.due, sent: self.began }
     }
 }
 
@@ -91,10 +117,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_has_at_most_160_bytes() {
+    fn a_slot_has_three_cache_lines() {
         use crate::layer::http::HttpConnection;
         use crate::layer::wire::plain::PlainWire;
         type Http = Slot<HttpConnection<PlainWire>>;
-        assert!(size_of::<Http>() <= 160, "{}", size_of::<Http>());
+        assert!(size_of::<Http>() <= 192, "{}", size_of::<Http>());
     }
 }

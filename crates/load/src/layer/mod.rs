@@ -7,6 +7,7 @@ pub mod echo;
 pub mod h2;
 pub mod http;
 pub mod kcp;
+mod order;
 pub mod quic;
 pub mod session;
 mod transfer;
@@ -73,6 +74,8 @@ pub trait Layer: Clone + Send + Sized + 'static {
     const TIMED: bool = false;
     /// How long a thread spins before it blocks, unless the spec has `options.spin`.
     const SPIN: Nanos = Nanos::ZERO;
+    /// Whether requests differ: [`Self::asked`] and [`Self::answered`]. Lanes say it with each end.
+    const SEVERAL: bool = false;
 
     /// Prepares what all connections share. `persistent`: connections outlive an operation.
     ///
@@ -146,6 +149,26 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// the connection is of no use.
     fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind>;
 
+    /// Whether bytes of the answer under way have arrived.
+    fn has_begun(&self, _connection: &Self::Connection) -> bool {
+        false
+    }
+
+    /// The events that the last call of [`Self::receive`] brought, where the spec asks for them.
+    fn take_events(&mut self) -> u32 {
+        0
+    }
+
+    /// The number of the request under way, of several.
+    fn asked(&self, _connection: &Self::Connection) -> Option<u32> {
+        None
+    }
+
+    /// The number of the request that the last answer belongs to, of several.
+    fn answered(&self) -> u32 {
+        0
+    }
+
     /// The time is over: an operation without another end ends, also one that has not begun to send.
     fn finish(&mut self, _connection: &mut Self::Connection) {}
 
@@ -218,13 +241,30 @@ impl Begun {
     }
 }
 
-/// The end of an operation on a connection with several.
+/// What became of an operation on a connection with several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    pub begun: Begun,
+    /// When the first byte of its answer arrived, if that was not at once; else zero.
+    pub first: Nanos,
+    /// The number of its request, of several.
+    pub request: u32,
+    pub end: LaneEnd,
+}
+
+/// The end of an operation, or events of an answer that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneEnd {
     Answered(Answer),
     Failed(ErrorKind),
     /// The peer has not looked at it, and ends the connection: it is sent again on another one.
     Withdrawn,
+    /// So many events at this time, and when the one before them arrived; zero: they are the first.
+    Events {
+        count: u32,
+        last: Nanos,
+        at: Nanos,
+    },
 }
 
 /// A layer whose connections have several operations under way. [`Layer::receive`] completes none by itself.
@@ -238,8 +278,8 @@ pub trait Lanes: Layer {
     /// Operations under way.
     fn under_way(&self, connection: &Self::Connection) -> u32;
 
-    /// Operations that have ended since the last call, with their beginnings.
-    fn ended(&mut self) -> Drain<'_, (Begun, LaneEnd)>;
+    /// Operations that have ended since the last call, and events.
+    fn ended(&mut self) -> Drain<'_, Ending>;
 
     /// Ends the operations that have taken this long; the connection gets no others.
     fn expire(&mut self, connection: &mut Self::Connection, now: Nanos, timeout: Nanos);

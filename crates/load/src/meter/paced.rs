@@ -47,12 +47,21 @@ impl Meter {
 
     /// As [`Self::succeed`], for an operation with a due time.
     #[inline]
-    pub fn succeed_paced(&mut self, due: Nanos, began: Nanos, now: Nanos, bytes: u64, verified: bool) {
+    pub fn succeed_paced(
+        &mut self,
+        due: Nanos,
+        began: Nanos,
+        now: Nanos,
+        bytes: u64,
+        verified: bool,
+    ) -> bool {
         let took = now.since(began);
-        if self.is_in_time(took, now, bytes, verified) {
+        let counts = self.is_in_time(took, now, bytes, verified);
+        if counts {
             self.latency.record(now.since(due).0);
             self.paced.as_mut().expect(RATE).service.record(took.0);
         }
+        counts
     }
 
     /// An operation was due and is not sent: the time is over.

@@ -18,6 +18,7 @@ impl Meter {
         self.errors.merge(&other.errors);
         self.latency.merge(&other.latency);
         self.connect.merge(&other.connect);
+        self.merge_details(other);
         self.add_tcp(other.tcp);
         for (sum, part) in [(&mut self.statuses, &other.statuses), (&mut self.accepted, &other.accepted)] {
             part.iter().for_each(|(name, n)| *sum.entry(name.clone()).or_default() += n);
@@ -53,6 +54,9 @@ impl Meter {
             accepted: self.accepted.clone(),
             latency: Some(self.latency.counts()),
             service: self.paced.as_ref().map(|paced| paced.service.counts()),
+            first_byte: self.first_byte(),
+            events: self.event_counts(),
+            requests: self.request_counts(),
             schedule: self.paced.as_ref().map(|paced| paced.adherence()),
             polling_ns: self.paced.as_ref().map(|paced| paced.polling),
             connect: Some(self.connect.counts()),

@@ -15,12 +15,29 @@ fn an_operation_counts_once_as_success_or_failure() {
     m.succeed(Nanos(10), Nanos(60), 5, true);
     m.succeed(Nanos(10), Nanos(111), 5, true);
     assert!(m.running(Nanos(120)));
-    m.fail(ErrorKind::Reset, Nanos(130));
+    m.fail(ErrorKind::Reset, Nanos(100), Nanos(130));
     assert!(!m.running(Nanos(130)));
     let done = m.done(Nanos(7));
     assert_eq!((done.operations, done.bytes, done.verified, done.errors.total()), (1, Bytes(5), 1, 2));
     assert_eq!(done.errors.0[&ErrorKind::Timeout], 1);
     assert_eq!((done.start_ns, done.end_ns), (Nanos(10), Nanos(130)));
+}
+
+/// After the window, too: a peer that ends what it has kept for too long has not ended it in time.
+#[test]
+fn what_fails_after_its_deadline_is_a_timeout_whatever_the_peer_says_then() {
+    let mut spec = Spec::new(Role::Client, "http", "rr");
+    (spec.timeout_ns, spec.duration_ns) = (Nanos(100), Some(Nanos(150)));
+    let mut m = Meter::new(&spec, None).unwrap();
+    m.start(Nanos(10));
+    assert!((0..4).all(|_| m.begin()));
+    m.fail(ErrorKind::Reset, Nanos(10), Nanos(110));
+    m.fail(ErrorKind::Reset, Nanos(10), Nanos(111));
+    m.fail(ErrorKind::EmptyReply, Nanos(100), Nanos(201));
+    m.fail(ErrorKind::Reset, Nanos(150), Nanos(201));
+    let done = m.done(Nanos::ZERO);
+    assert_eq!(done.errors.0, [(ErrorKind::Reset, 1), (ErrorKind::Timeout, 2)].into());
+    assert_eq!(done.in_flight, 2);
 }
 
 #[test]

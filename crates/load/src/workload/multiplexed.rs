@@ -32,10 +32,7 @@ impl<L: Lanes, const PERSISTENT: bool> Workload<L> for Multiplexed<PERSISTENT> {
                 Phase::Connecting => match context.establish(slot) {
                     Ok(Flow::Done) => {
                         let now = context.now();
-                        context.meter.connected(now.since(slot.began));
-                        if PERSISTENT {
-                            slot.began = now;
-                        }
+                        context.connected(slot, now, PERSISTENT);
                         slot.phase = Phase::Sending;
                     }
                     Ok(Flow::Blocked) => return,
@@ -43,7 +40,12 @@ impl<L: Lanes, const PERSISTENT: bool> Workload<L> for Multiplexed<PERSISTENT> {
                 },
                 Phase::Sending => match context.start_lanes(slot) {
                     Ok(()) => return,
-                    Err(kind) if slot.phase == Phase::Sending => return context.fail_and_pause(slot, kind),
+                    Err(kind) if slot.phase == Phase::Sending => {
+                        context.fail(slot, kind);
+                        if !slot.is_again {
+                            return context.pause(slot);
+                        }
+                    }
                     Err(kind) => {
                         context.fail_lanes(slot, kind);
                     }

@@ -35,7 +35,7 @@ impl<L: Lanes> Workload<L> for PacedLanes {
                             return context.offer(slot);
                         }
                         let now = context.now();
-                        context.meter.connected(now.since(slot.began));
+                        context.connected(slot, now, false);
                     }
                     Ok(Flow::Blocked) => return,
                     Err(kind) => return context.fail_connect(slot, kind),

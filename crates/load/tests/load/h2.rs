@@ -85,19 +85,19 @@ fn a_body_is_sent_and_a_wrong_answer_fails_its_stream_alone() {
     assert_eq!((done.operations, done.bytes, done.errors.total()), (50, Bytes(0), 0));
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
     [&[a, b, c, kind, flags][..], &stream.to_be_bytes(), payload].concat()
 }
 
 /// Status 200 with the page of 5 bytes.
-fn good(stream: u32) -> Vec<u8> {
+pub(crate) fn good(stream: u32) -> Vec<u8> {
     [frame(1, 4, stream, &[0x88]), frame(0, 1, stream, &page(5))].concat()
 }
 
 /// A server that sends its settings, and to the n-th request of a connection what `answer` makes of n and its
 /// stream.
-fn answers(answer: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
+pub(crate) fn answers(answer: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();
     let answer = std::sync::Arc::new(answer);

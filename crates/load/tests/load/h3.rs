@@ -5,6 +5,7 @@ use crate::h2::{assert_good, h2_client};
 use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Request, Spec, Tls};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -134,34 +135,59 @@ fn python(program: &str, arguments: &[&str]) -> Child {
 const AIOQUIC_SERVER: &str = include_str!("h3/server.py");
 const AIOQUIC_CLIENT: &str = include_str!("h3/client.py");
 
+/// A server of aioquic with a page of this size, and the streams that it keeps.
+pub(crate) struct Aioquic {
+    pub(crate) address: SocketAddr,
+    pub(crate) trust: Tls,
+    folder: PathBuf,
+    server: Child,
+}
+
+impl Aioquic {
+    /// `None`: it is not installed.
+    pub(crate) fn serving(name: &str, size: usize, keeps: Option<Duration>) -> Option<Self> {
+        if !has_aioquic() {
+            return None;
+        }
+        let (own, trust) = good_certificates();
+        let folder = std::env::temp_dir().join(format!("linerate-h3-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path.display().to_string()
+        };
+        let mut words = vec![
+            file("cert.pem", own.certificate.as_bytes()),
+            file("key.pem", own.key.as_bytes()),
+            file("page", &linerate_contract::page(size)),
+        ];
+        words.extend(keeps.map(|time| time.as_millis().to_string()));
+        let mut server = python(AIOQUIC_SERVER, &words.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut port = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap()));
+        Some(Self { address, trust, folder, server })
+    }
+}
+
+impl Drop for Aioquic {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
 #[test]
 fn the_client_loads_a_server_of_aioquic() {
-    if !has_aioquic() {
-        return;
-    }
-    let (own, trust) = good_certificates();
-    let folder = std::env::temp_dir().join(format!("linerate-h3-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    let (certificate, key) = (file("cert.pem", &own.certificate), file("key.pem", &own.key));
-    let page = file("page", &String::from_utf8(linerate_contract::page(4_096)).unwrap());
-    let mut server = python(AIOQUIC_SERVER, &[&certificate, &key, &page]);
-    let mut port = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
-    let address = SocketAddr::from(([127, 0, 0, 1], port.trim().parse().unwrap()));
+    let Some(server) = Aioquic::serving("loaded", 4_096, None) else { return };
     for (connections, streams, operations) in [(1, 1, 20), (2, 20, 400)] {
-        let mut spec = h3_client(&trust, address, 4_096, operations, streams);
+        let mut spec = h3_client(&server.trust, server.address, 4_096, operations, streams);
         spec.connections = connections;
         let done = Engine::start(&spec).done();
         assert_good(&done, operations, 4_096);
     }
-    server.kill().unwrap();
-    server.wait().unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

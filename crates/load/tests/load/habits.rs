@@ -116,7 +116,7 @@ fn connections_that_end_before_their_first_request_cost_none() {
 }
 
 /// The result of a client whose spec is too long for an argument.
-fn run_by_file(name: &str, spec: &Spec) -> Done {
+pub(crate) fn run_by_file(name: &str, spec: &Spec) -> Done {
     let file = std::env::temp_dir().join(format!("linerate-habits-{}-{name}", std::process::id()));
     std::fs::write(&file, spec.to_json()).unwrap();
     let mut command = Command::new(PROGRAM);

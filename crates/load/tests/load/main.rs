@@ -6,6 +6,7 @@ mod alternating;
 mod certified;
 mod common;
 mod crr;
+mod events;
 mod h2;
 mod h2_others;
 mod h3;
@@ -28,6 +29,7 @@ mod tcp;
 mod tls;
 mod trust;
 mod udp;
+mod withdrawn;
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_linerate-load");

@@ -20,24 +20,6 @@ fn requests_and_answers_have_the_lengths_that_are_asked_for() {
     }
 }
 
-#[test]
-fn sessions_are_resumed_after_the_first_handshake_of_each_connection_slot() {
-    let (own, trust) = good_certificates();
-    for (layer, tickets, failed) in
-        [("quic", "resumed", 0), ("h3", "resumed", 0), ("quic", "full", 57), ("h3", "full", 57)]
-    {
-        let mut serving = Spec { layer: layer.into(), tls: Some(own.clone()), ..server(64) };
-        serving.set_option("handshake", tickets);
-        let (_server, address) = Engine::serving(&serving);
-        let mut spec = client("crr", address, 64, 60);
-        (spec.layer, spec.tls, spec.connections, spec.size) = (layer.into(), Some(trust.clone()), 3, 64);
-        spec.set_option("handshake", "resumed");
-        let done = Engine::start(&spec).done();
-        let found = (done.operations, done.errors.0.get(&ErrorKind::TlsFailed).copied().unwrap_or(0));
-        assert_eq!(found, (60 - failed, failed), "{layer}, {tickets}: {:?}", done.errors);
-    }
-}
-
 /// Answers that come faster than they are read, and a pause after each.
 #[test]
 fn a_client_that_waits_for_the_next_answer_sleeps() {

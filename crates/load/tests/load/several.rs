@@ -1,7 +1,7 @@
 //! A client of several requests: each has its weight, its own answer and its own expectation.
 
-use crate::common::{Engine, client, local};
-use linerate_contract::{ErrorKind, Expect, Request, Spec, WeightedRequest};
+use crate::common::{Engine, client, good_certificates, local, server};
+use linerate_contract::{ErrorKind, Expect, Request, Spec, WeightedRequest, page};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -66,6 +66,8 @@ fn each_request_is_sent_by_its_weight_and_has_its_own_expectation() {
         let statuses =
             [("200".to_owned(), of("GET /items ") + of("HEAD /head ")), ("404".into(), of("GET /no "))];
         assert_eq!(done.statuses, statuses.into(), "{workload}");
+        let rows: Vec<_> = done.requests.iter().map(|row| (row.operations, row.latency.total())).collect();
+        assert_eq!(rows, [(3072, 3072), (512, 512), (512, 512)], "{workload}");
     }
 }
 
@@ -77,4 +79,76 @@ fn a_wrong_answer_to_one_request_is_its_own_failure() {
     let done = Engine::start(&spec).done();
     let wrong = done.errors.0.get(&ErrorKind::WrongStatus).copied();
     assert_eq!((done.operations, wrong, done.statuses["404"]), (4096 - 512, Some(512), 512));
+    let rows: Vec<_> = done.requests.iter().map(|row| (row.operations, row.errors.total())).collect();
+    assert_eq!(rows, [(3072, 0), (0, 512), (512, 0)]);
+}
+
+/// Pages of the server and what it refuses, over streams; the bodies are of different lengths.
+#[test]
+fn requests_over_streams_have_their_own_bodies_expectations_and_rows() {
+    let (server_tls, client_tls) = good_certificates();
+    for (layer, workload, rate) in
+        [("h2c", "rr", None), ("h2c", "crr", None), ("h2c", "rr", Some(4_000.0)), ("h3", "rr", None)]
+    {
+        let tls = (layer == "h3").then(|| server_tls.clone());
+        let (_server, address) = Engine::serving(&Spec { layer: layer.into(), tls, ..server(100) });
+        let refused = Expect { status: Some(400), bytes: None, crc32: None, every: 1 };
+        let mut spec = Spec { rate, connections: 2, expect: None, ..client(workload, address, 0, 4_096) };
+        (spec.layer, spec.tls) = (layer.into(), (layer == "h3").then(|| client_tls.clone()));
+        let mut sent = [one("/", 5, Some(Expect::of_page(&page(100), 1))), one("/a", 2, Some(refused))];
+        sent[1].request = Request { body: "x".repeat(3_000), ..Request::default() };
+        sent[1].request.method = Some("POST".into());
+        let mut head = one("/b", 1, None);
+        head.request.method = Some("HEAD".into());
+        spec.requests = sent.into_iter().chain([head]).collect();
+        spec.set_option("streams", if workload == "crr" { 1 } else { 10 });
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (4_096, 0), "{layer}: {:?}", done.errors);
+        let rows: Vec<_> = done.requests.iter().map(|row| row.operations).collect();
+        assert_eq!((rows, done.verified), (vec![2_560, 1_024, 512], 2_560), "{layer} {workload}");
+        assert_eq!((done.statuses["400"], done.statuses["200"]), (1_024, 3_072), "{layer} {workload}");
+    }
+}
+
+#[test]
+fn each_of_many_requests_is_sent_once() {
+    let (address, got) = shop();
+    let mut spec = Spec { expect: None, ..client("rr", address, 0, 70_000) };
+    let refused = Some(Expect { status: Some(404), bytes: None, crc32: None, every: 1 });
+    spec.requests = (0..70_000).map(|number| one(&format!("/{number}"), 1, refused)).collect();
+    let done = crate::habits::run_by_file("many", &spec);
+    assert_eq!((done.operations, done.requests.len()), (70_000, 0), "{:?}", done.errors);
+    let mut got = got.lock().unwrap().clone();
+    got.sort_unstable();
+    got.dedup();
+    assert_eq!(got.len(), 70_000);
+}
+
+/// One request that varies, and one of several; a connection for each, and pipelining is refused.
+#[test]
+fn numbers_of_requests_are_others_each_time() {
+    for (workload, rate) in [("rr", None), ("crr", None), ("rr", Some(5_000.0))] {
+        let (address, got) = shop();
+        let refused = Some(Expect { status: Some(404), bytes: None, crc32: None, every: 1 });
+        let mut spec = Spec { rate, expect: refused, ..client(workload, address, 0, 500) };
+        (spec.threads, spec.path) = (2, Some("/{seq}/{rand:1:1000}".into()));
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (500, 0), "{:?}", done.errors);
+        let numbers = |at: usize| {
+            let got = got.lock().unwrap();
+            let of = |line: &String| line.split(['/', ' ']).nth(at).unwrap().parse::<u64>().unwrap();
+            let mut all: Vec<u64> = got.iter().map(of).collect();
+            all.sort_unstable();
+            all
+        };
+        assert!(numbers(2).into_iter().eq(1..=500), "{workload}");
+        let random = numbers(3);
+        assert!(random[0] < 50 && random[499] > 950 && random[499] <= 1_000, "{random:?}");
+    }
+    let mut spec = client("rr", "127.0.0.1:1".parse().unwrap(), 0, 1);
+    spec.path = Some("/{seq}".into());
+    spec.set_option("pipeline", 2);
+    assert_eq!(Engine::start(&spec).wait().code(), Some(2));
+    let h2 = Spec { layer: "h2c".into(), ..spec };
+    assert_eq!(Engine::start(&h2).wait().code(), Some(127));
 }

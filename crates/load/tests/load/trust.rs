@@ -1,8 +1,8 @@
 //! TLS with servers of others: every cipher suite of TLS 1.3, and servers that signed their own certificates.
 
 use crate::certified::server_config;
-use crate::common::{Engine, client, good_certificates, local, ok};
-use linerate_contract::{Done, Spec, Tls, TlsFailure};
+use crate::common::{Engine, client, good_certificates, local, ok, server};
+use linerate_contract::{Done, ErrorKind, Spec, Tls, TlsFailure};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -104,5 +104,56 @@ fn full_and_resumed_handshakes_are_counted() {
         let counts = done.handshakes.unwrap();
         assert_eq!((done.operations, counts.full + counts.resumed), (10, all), "{workload}: {counts:?}");
         assert_eq!(counts.resumed > 0, workload == "crr", "{counts:?}");
+    }
+}
+
+/// Over QUIC and over TCP, whose server makes its own records.
+#[test]
+fn sessions_are_resumed_after_the_first_handshake_of_each_connection_or_never() {
+    let (own, trust) = good_certificates();
+    for layer in ["quic", "h3", "https", "h2"] {
+        for (tickets, asked, full, resumed) in [
+            ("resumed", "resumed", 3, 57),
+            ("resumed", "full", 60, 0),
+            // A server without tickets: what is not resumed fails.
+            ("full", "resumed", 3, 0),
+        ] {
+            let mut serving = Spec { layer: layer.into(), tls: Some(own.clone()), ..server(64) };
+            serving.set_option("handshake", tickets);
+            let (_server, address) = Engine::serving(&serving);
+            let mut spec = client("crr", address, 64, 60);
+            (spec.layer, spec.tls, spec.connections, spec.size) = (layer.into(), Some(trust.clone()), 3, 64);
+            spec.set_option("handshake", asked);
+            let done = Engine::start(&spec).done();
+            let failed = done.errors.0.get(&ErrorKind::TlsFailed).copied().unwrap_or(0);
+            assert_eq!((done.operations, failed), (full + resumed, 60 - full - resumed), "{layer} {tickets}");
+            let counts = done.handshakes.unwrap();
+            assert_eq!((counts.full, counts.resumed), (full, resumed), "{layer} {tickets} {asked}");
+        }
+    }
+}
+
+/// A server of TLS that echoes a message on each connection and then ends it.
+#[test]
+fn sessions_of_tls_are_resumed_when_a_connection_is_opened_again() {
+    let (own, trust) = good_certificates();
+    let listener = TcpListener::bind(local()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let config = server_config(&own);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), stream);
+            let mut bytes = [0; 64];
+            let _ = stream.read_exact(&mut bytes).and_then(|()| stream.write_all(&bytes));
+        }
+    });
+    for (asked, resumes) in [("full", false), ("resumed", true)] {
+        let mut spec = Spec { layer: "tls".into(), tls: Some(trust.clone()), ..client("rr", address, 0, 10) };
+        (spec.size, spec.connections, spec.expect) = (64, 1, None);
+        spec.set_option("handshake", asked);
+        let done = Engine::start(&spec).done();
+        let counts = done.handshakes.unwrap();
+        assert_eq!((done.operations, counts.full + counts.resumed), (10, 10), "{:?}", done.errors);
+        assert_eq!(counts.full, if resumes { 1 } else { 10 }, "{:?}", done.errors);
     }
 }

@@ -95,9 +95,11 @@ fn run_pair(spec: &Spec, message: &[u8], meter: &mut Meter, dialer: &mut Dialer,
         };
         let now = clock::now();
         match outcome {
-            Ok(()) => meter.succeed(began, now, message.len() as u64, true),
+            Ok(()) => {
+                meter.succeed(began, now, message.len() as u64, true);
+            }
             Err(kind) => {
-                meter.fail(kind, now);
+                meter.fail(kind, began, now);
                 stream = None;
                 std::thread::sleep(REST);
             }

@@ -86,7 +86,8 @@ struct Lane {
     got: u64,
     receive: ReceiveWindow,
     send: SendWindow,
-    /// Bytes of the request's body that were queued.
+    /// The number of the request, and bytes of its body that were queued.
+    request: u32,
     sent: usize,
 }
 
@@ -156,7 +157,7 @@ impl Client {
         self.streams.closes = true;
     }
 
-    /// Begins a stream with this request, where [`Self::has_room`]; its lane. A connection has one request:
+    /// Begins a stream with this request, where [`Self::has_room`]; its lane. If a connection has only one,
     /// the peer keeps its fields.
     #[inline]
     pub fn start(&mut self, request: &EncodedRequest) -> Option<usize> {
@@ -169,12 +170,14 @@ impl Client {
         self.streams.ids[usize::from(lane)] = id;
         self.streams.lanes[usize::from(lane)] = Lane {
             bodiless: request.is_head,
+            request: request.number.unwrap_or(0),
             receive: ReceiveWindow::new(WINDOW),
             send: SendWindow::new(self.link.peer.window),
             ..Lane::default()
         };
         let end = if request.body.is_empty() { frame::END_STREAM } else { 0 };
-        let block = request.blocks.next(&mut self.encoding, self.link.peer.table);
+        let table = if request.number.is_none() { self.link.peer.table } else { 0 };
+        let block = request.blocks.next(&mut self.encoding, table);
         self.link.output.frame(frame::HEADERS, frame::END_HEADERS | end, id, block);
         if !request.body.is_empty() {
             self.streams.sending.push(lane);
@@ -189,11 +192,11 @@ impl Client {
         }
     }
 
-    /// What is to be sent; `body` is that of each request.
+    /// What is to be sent; `requests` are all that streams begin with.
     #[inline]
-    pub fn pending(&mut self, body: &[u8]) -> &[u8] {
+    pub fn pending(&mut self, requests: &[EncodedRequest]) -> &[u8] {
         if !self.streams.sending.is_empty() && self.link.output.pending().len() < MOST_QUEUED {
-            self.streams.queue_bodies(&mut self.link, body);
+            self.streams.queue_bodies(&mut self.link, requests);
         }
         self.link.output.pending()
     }
@@ -276,11 +279,12 @@ impl Streams {
         self.free(lane);
     }
 
-    fn queue_bodies(&mut self, link: &mut Link, body: &[u8]) {
+    fn queue_bodies(&mut self, link: &mut Link, requests: &[EncodedRequest]) {
         let mut idle = 0;
         while idle < self.sending.len() && link.output.pending().len() < MOST_QUEUED {
             let at = self.sending.remove(0);
             let lane = &mut self.lanes[usize::from(at)];
+            let body = &requests[lane.request as usize].body;
             let count = lane.send.room(link.room()).min(body.len() - lane.sent);
             if count == 0 {
                 idle += 1;

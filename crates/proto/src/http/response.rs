@@ -126,6 +126,13 @@ impl Parser {
         Self { bodiless, ..Self::default() }
     }
 
+    /// Before the first byte of the next response, behind a complete one.
+    #[inline]
+    pub fn reset(&mut self, bodiless: bool) {
+        (self.head, self.odd, self.body) = (None, None, 0);
+        (self.chunked, self.bodiless) = (Chunked::default(), bodiless);
+    }
+
     /// Takes the next bytes, and passes those of the body to `sink` with their offset. Parsers may share
     /// `last`.
     ///
@@ -254,6 +261,7 @@ impl Parser {
 }
 
 /// 101 is final: the connection changes its protocol after it (RFC 9110 section 15.2.2).
+#[inline]
 fn interim(status: u16) -> bool {
     (100..200).contains(&status) && status != 101
 }

@@ -81,7 +81,7 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
     if comparison.kind == ComparisonKind::Gate {
         lines.push("a slowdown counts once a second series of fresh units confirms it".into());
     }
-    lines.push("the builds are these two binaries: their layout in memory alone can be worth 1 %".into());
+    lines.push("differences below about 1 % can come from the layout of the code alone".into());
     let details = comparison.cells.iter().filter_map(|cell| {
         Some(format!("{}: {}", cell.id, cell.detail.as_deref()?.lines().collect::<Vec<_>>().join(" ")))
     });

@@ -118,7 +118,7 @@ fn open(comparison: &ComparisonReport, names: &str) -> String {
         format!("; {budget} find a slowdown of {}", share(smallest))
     });
     format!(
-        "cannot tell whether {names} is slower with this change: {} of {} without a verdict{}{}",
+        "undecided whether {names} is slower with this change: {} of {} without a verdict{}{}",
         open.len(),
         counted(comparison.cells.len() as u64, "cell"),
         reason.map_or_else(String::new, |reason| format!(" ({reason})")),

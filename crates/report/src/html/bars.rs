@@ -1,6 +1,6 @@
 //! Bars inside rows: the value, and CPU time by role.
 
-use super::plot::px;
+use crate::axis::px;
 use crate::model::{CellReport, CpuCost, RowCpu};
 use linerate_analysis::stats::cost::Consumer;
 use maud::{Markup, html};

@@ -1,7 +1,7 @@
 //! The small plot beside a ratio: interval, estimate and units on the table's logarithmic axis, with margin,
 //! limit and reference.
 
-use super::plot::{Axis, px};
+use crate::axis::{Axis, px};
 use crate::layout::{Group, Part};
 use crate::model::{Comparison, TableCell, TableReport};
 use crate::numbers::tick_percent;

@@ -115,19 +115,22 @@ fn body(columns: &Columns<'_>, number: usize, group: &Group<'_>, is_one_of_many:
                     }
                 } } }
             }
-            @for member in &group.members { (row(columns, number, member)) }
+            @for (at, member) in group.members.iter().enumerate() {
+                (row(columns, number, member, at > 0 && at == group.choices()))
+            }
         }
     }
 }
 
-fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>) -> Markup {
-    let Alternative { cell, entry, part, .. } = member;
+/// `begins_apart`: below it no row has a place.
+fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>, begins_apart: bool) -> Markup {
+    let Alternative { cell, entry, .. } = member;
     let id = format!("{}.{}", columns.anchor, anchor(&[&cell.id]));
     html! {
-        tr id=(id) {
+        tr.rule[begins_apart] id=(id) {
             th scope="row" {
                 a href={ "#" (id) } { (member.label) }
-                @if *part != Part::Competitor { " " span.part { (part.name()) } }
+                @if !member.mark().is_empty() { " " span.part { (member.mark()) } }
             }
             @if columns.has_tiers {
                 td data-l="tier" data-v=[member.tier] {
@@ -138,7 +141,7 @@ fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>) -> Markup 
             @if let Some(forest) = &columns.forest {
                 (ratio(columns, forest, &columns.background(group), member))
             }
-            @if let Some(most) = columns.most_cpu { (cpu(&columns.precision, cell, entry, most)) }
+            @if let Some(most) = columns.most_cpu { (cpu(cell, entry, most)) }
             @if columns.has_bounds { td.c-bound data-l="bound by" { (bound(member)) } }
             @for metric in &columns.further { (further(columns, cell, *metric)) }
             td {
@@ -169,7 +172,11 @@ fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
 }
 
 fn ratio_name(table: &TableReport) -> &'static str {
-    if table.truth_tolerance.is_some() { "reported, of the truth" } else { "of baseline" }
+    match table.quantity() {
+        _ if table.truth_tolerance.is_some() => "reported, of the truth",
+        Some(quantity) if words::is_cost(quantity) => "against baseline",
+        _ => "of baseline",
+    }
 }
 
 /// The baseline; against itself where it was measured so.
@@ -221,14 +228,12 @@ fn ratio(columns: &Columns<'_>, forest: &Forest, background: &str, member: &Alte
     }
 }
 
-fn cpu(precision: &Precision, cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
+fn cpu(cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
     let row = entry.cpu.as_ref().filter(|_| entry.value.is_some());
     let number = row.and_then(|row| Some((row, row.cost.micros()?, Precision::cpu(row)?)));
     let Some((row, micros, text)) = number else { return html! { td.c-cpu data-l="CPU" {} } };
-    let share = entry
-        .vs_baseline
-        .as_ref()
-        .and_then(|c| Some(layout::with_cpu_mark(format!("{} of baseline", precision.cpu_share(c)?), c)));
+    let share =
+        entry.vs_baseline.as_ref().and_then(|c| Some(layout::with_cpu_mark(Precision::cpu_share(c)?, c)));
     html! {
         td.c-cpu data-l={ "CPU " (bars::unit(row)) } data-v=(short(micros)) {
             span.v { (text) }

@@ -4,7 +4,6 @@
 //! | module | contents |
 //! |---|---|
 //! | `top` | questions, answers, the run in a strip |
-//! | `picture` | the rows of a group as a plot, for the first screen |
 //! | `suite` | the sections of a suite: a table each, and what has no number |
 //! | `list` | a table as rows with plots: value, ratio, CPU |
 //! | `forest`, `bars` | the small plots inside rows |
@@ -17,7 +16,6 @@ mod bars;
 mod comparison;
 mod forest;
 mod list;
-mod picture;
 mod plot;
 mod run;
 mod suite;
@@ -29,8 +27,10 @@ pub(super) use plot::{HistoryMark, history};
 pub(super) use suite::{published_table, published_tables, text_table};
 
 use super::formats::Style;
+pub(super) use super::layout::anchor;
 use super::layout::{Phrase, Sentence};
 use super::model::Report;
+use super::picture::STYLE;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 pub(super) fn render(report: &Report, _: Style) -> String {
@@ -65,7 +65,7 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
                 // A page without an icon would request one.
                 link rel="icon" href="data:,";
                 title { (title) }
-                style { (PreEscaped(include_str!("style.css"))) }
+                style { (PreEscaped(include_str!("style.css"))) (PreEscaped(STYLE)) }
             }
             body {
                 main { (body) }
@@ -85,19 +85,5 @@ pub(super) fn sentence(sentence: &Sentence) -> Markup {
                 Phrase::Name(name) => strong { (name) }
             }
         }
-    }
-}
-
-/// The address of a suite, a table or a cell inside the page: `proxy`, `proxy.forwarding`,
-/// `proxy.forwarding.nginx/direct`. An address has no spaces, and a percent sign in it begins an escape.
-pub(super) fn anchor(parts: &[&str]) -> String {
-    parts.join(".").replace(char::is_whitespace, "_").replace('%', "percent")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn an_anchor_is_an_address_as_it_is() {
-        assert_eq!(super::anchor(&["transport", "paths", "1%/a b"]), "transport.paths.1percent/a_b");
     }
 }

@@ -140,6 +140,28 @@
   };
   addEventListener('mouseover', light);
 
+  // The picture as a file, with the rules of the page that are its own.
+  const own = () => [...document.styleSheets[0].cssRules].filter(rule => rule.cssText.includes('.chart')).map(rule => rule.cssText).join('\n');
+  for (const figure of all('figure.picture')) {
+    const svg = () => {
+      const copy = figure.querySelector('.wide svg').cloneNode(true);
+      const style = document.createElementNS('http://www.w3.org/2000/svg', 'style');
+      style.textContent = own();
+      copy.prepend(style);
+      return 'data:image/svg+xml,' + encodeURIComponent(new XMLSerializer().serializeToString(copy));
+    };
+    const save = (name, href) => make('a', { download: name, href }).click();
+    const png = async () => {
+      const image = make('img', { src: svg() });
+      await image.decode();
+      const canvas = make('canvas', { width: 2 * image.naturalWidth, height: 2 * image.naturalHeight });
+      canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+      save('linerate.png', canvas.toDataURL());
+    };
+    const button = (text, click) => make('button', { type: 'button', textContent: text, onclick: click });
+    figure.querySelector('figcaption').append(button('Save as SVG', () => save('linerate.svg', svg())), button('Save as PNG', png));
+  }
+
   for (const button of all('button[data-copy]')) {
     if (!navigator.clipboard) continue;
     button.hidden = false;

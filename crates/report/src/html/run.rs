@@ -25,8 +25,6 @@ pub(super) fn section(report: &Report) -> Markup {
 
 /// The reading guide of the plots that only the page has.
 const HOW_TO_READ_THE_PLOTS: &[&str] = &[
-    "Tier: cells whose intervals overlap with that of the best of their tier have the same tier. There is no \
-     order inside a tier.",
     "Plot beside a ratio: the thick line is the 95 % interval, the short bar in it the estimate; each dot is \
      one unit, the first one at the top, so that a drift is a slope. The axis is logarithmic. Shaded: the \
      margin around the baseline; a dashed line: the limit; a dotted line: the reference.",

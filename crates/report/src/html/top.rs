@@ -1,12 +1,12 @@
 //! The first screen: the question of each suite, its answer, and the run in a strip.
 
 use super::anchor;
-use super::picture::picture;
 use super::{sentence, text_table};
-use crate::comparison::{self, margins};
-use crate::layout;
-use crate::model::{Flag, Report, SuiteReport};
+use crate::comparison::{self, ComparisonReport, margins};
+use crate::layout::{self, Group};
+use crate::model::{Flag, Report, SuiteReport, TableReport};
 use crate::numbers::{counted, seconds, shows_bias};
+use crate::picture::{self, Chart, NARROW, WIDE};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
@@ -15,7 +15,7 @@ use linerate_analysis::stats::verdict::MARGIN;
 use maud::{Markup, html};
 use std::io::Write;
 
-/// Groups whose answers are on the first screen; the others are a link away.
+/// Groups whose answers are on the first screen; the others are folded.
 const GROUPS_OF_ONE_SUITE: usize = 8;
 const GROUPS_OF_EACH_SUITE: usize = 2;
 
@@ -23,54 +23,98 @@ pub(super) fn top(report: &Report) -> Markup {
     let is_one = report.suites.len() == 1;
     html! {
         header {
-            @if let Some(answer) = comparison::answer(report) {
-                @for (line, _) in &answer.headlines { h1 { (line) } }
-                (text_table("the answer", Some("answer"), &answer.table))
-                @for reason in &answer.reasons { p { (reason) } }
-                p { (answer.facts) }
-                @for doubt in &answer.doubts { p { (doubt) } }
-            } @else if let Some(compared) = &report.comparison { h1 { (compared.sentence) } }
+            @if let Some(compared) = &report.comparison { (comparison(report, compared)) }
+            @else if !is_one { h1 { "linerate: " (report.suites.len()) " suites" } }
             @if let Some(line) = layout::warning(report) { p { strong.bad { (line) } } }
             @if report.comparison.is_none() {
-                @if !is_one { h1 { "linerate: " (report.suites.len()) " suites" } }
-                div.answers.one[is_one] {
-                    @for suite in &report.suites { (answer(suite, is_one)) }
-                }
+                @for suite in &report.suites { (answer(report, suite, is_one)) }
             }
             (strip(report))
         }
     }
 }
 
-fn answer(suite: &SuiteReport, is_one: bool) -> Markup {
+/// The answer of a comparison, as on the terminal, and its picture.
+fn comparison(report: &Report, compared: &ComparisonReport) -> Markup {
+    let answer = comparison::answer(report);
+    let chart = picture::changes(report, compared);
+    let several = || report.suites.first().and_then(|suite| picture::of_suite(report, suite));
+    html! {
+        @if let Some(answer) = &answer {
+            @for (at, (line, _)) in answer.headlines.iter().enumerate() {
+                @if at == 0 { h1 { (line) } } @else { p.answer { strong { (line) } } }
+            }
+            (text_table("the answer", Some("answer"), &answer.table))
+            @for reason in &answer.reasons { p { (reason) } }
+            p { (answer.facts) }
+            @for doubt in &answer.doubts { p { (doubt) } }
+        } @else { h1 { (compared.sentence) } }
+        @if let Some(chart) = chart.or_else(several) {
+            (figure("picture", &Chart { title: String::new(), ..chart }, &html! {
+                "Thick: the 95 % interval; dots: single pairs of runs."
+            }))
+        }
+    }
+}
+
+/// The question of a suite, the picture of its main table, and an answer in a line for each other group.
+fn answer(report: &Report, suite: &SuiteReport, is_one: bool) -> Markup {
     let most = if is_one { GROUPS_OF_ONE_SUITE } else { GROUPS_OF_EACH_SUITE };
     let groups = layout::groups_by_what_is_known(suite);
-    let shown = &groups[..groups.len().min(most)];
+    let further = groups.get(1..).unwrap_or_default();
+    let (shown, folded) = further.split_at(further.len().min(most));
+    let address = anchor(&[&suite.name]);
     html! {
-        article {
-            @if is_one { h1 { (suite.question) } } @else {
-                h2 { a href={ "#" (anchor(&[&suite.name])) } { (suite.name) } ": " (suite.question) }
+        section.first {
+            @if is_one { h1 { (suite.name) ": " (suite.question) } } @else {
+                h2 { a href={ "#" (address) } { (suite.name) } ": " (suite.question) }
             }
-            @for (i, (table, group)) in shown.iter().enumerate() {
+            @if let Some((table, group)) = groups.first() {
                 @let answer = layout::answer(table, group);
-                p {
-                    @if suite.tables.len() > 1 || !answer.label.is_empty() {
-                        a.where href={ "#" (anchor(&[&suite.name, &table.name])) } {
-                            (layout::place(suite, table, &answer)) ":"
-                        } " "
-                    }
-                    (sentence(&answer.lead))
-                    @if i > 0 && is_one { @for more in &answer.rest { " " (sentence(more)) } }
-                }
-                // The first answer is that of the suite's main table: the sentence, what it means, the rest.
-                @if i == 0 {
-                    @if let Some(picture) = picture(suite, table, group) { (picture) }
-                    @if !answer.rest.is_empty() { p { @for more in &answer.rest { (sentence(more)) " " } } }
+                @if let Some(chart) = picture::of_suite(report, suite) {
+                    (figure(&format!("{address}~picture"), &chart, &html! {
+                        "Line: 95 % interval. "
+                        @if group.choices() < group.members.len() {
+                            "Below the rule: for comparison, no choice. "
+                        }
+                        a href={ "#" (anchor(&[&suite.name, &table.name])) } { "All numbers" }
+                    }))
+                } @else { p.answer { (sentence(&answer.lead)) } }
+                @if is_one && !answer.rest.is_empty() {
+                    p { @for more in &answer.rest { (sentence(more)) " " } }
                 }
             }
-            @if groups.len() > shown.len() {
-                p { a href={ "#" (anchor(&[&suite.name])) } { (more_answers(groups.len() - shown.len())) } }
+            @if !shown.is_empty() { (findings(suite, shown)) }
+            @if !folded.is_empty() {
+                details { summary { (more_answers(folded.len())) } (findings(suite, folded)) }
             }
+        }
+    }
+}
+
+/// An answer in a line for each group.
+fn findings(suite: &SuiteReport, groups: &[(&TableReport, Group<'_>)]) -> Markup {
+    html! {
+        ul.findings {
+            @for (table, group) in groups {
+                @let answer = layout::answer(table, group);
+                li {
+                    a.where href={ "#" (anchor(&[&suite.name, &table.name])) } {
+                        (layout::place(suite, table, &answer))
+                    } " " (sentence(&answer.lead))
+                }
+            }
+        }
+    }
+}
+
+/// A chart for wide windows and for phones.
+fn figure(id: &str, chart: &Chart, caption: &Markup) -> Markup {
+    html! {
+        figure.picture {
+            div.wide { (chart.inside_page(WIDE, &format!("{id}~w"))) }
+            div.narrow { (chart.inside_page(NARROW, &format!("{id}~n"))) }
+            figcaption { (caption) }
         }
     }
 }
@@ -116,7 +160,7 @@ fn strip(report: &Report) -> Markup {
         }
         p.key {
             "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ differs by less than "
-            (margin) "; ≈ within " (margin) "; ? cannot tell. Limit: a part of the work of every row, so "
+            (margin) "; ≈ within " (margin) "; ? undecided. Limit: a part of the work of every row, so "
             "nothing is above it. Values are that of the baseline alone by the ratio of each row, with 95 % \
              intervals. "
             a href="#reading" { "How to read it" }
@@ -147,7 +191,7 @@ fn aa(report: &Report) -> Markup {
         @if checked.is_empty() { "not run" }
         @else if failed.is_empty() {
             "passed in " (counted(checked.len() as u64, "table"))
-            @if let Some(bias) = seen.max_by(f64::total_cmp) { ": " (shows_bias(bias)) }
+            @if let Some(bias) = seen.max_by(f64::total_cmp) { "; " (shows_bias(bias)) }
         }
         @else {
             strong.bad { "failed" } " in "

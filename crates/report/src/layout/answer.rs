@@ -1,14 +1,15 @@
 //! The answer of a table in sentences, made from its verdicts.
 
+use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
 use crate::model::{OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
-use crate::numbers::{percent, percent_range};
+use crate::numbers::{Digits, Ends, longer, percent, percent_range};
 use crate::words;
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::PlannedSystem;
+use linerate_model::Metric;
 
 /// A sentence in parts, so that formats can mark the names of cells.
 pub(crate) type Sentence = Vec<Phrase>;
@@ -24,7 +25,7 @@ pub(crate) enum Phrase {
 pub(crate) struct GroupAnswer {
     /// Such as `server nginx`; empty if the table has one group.
     pub(crate) label: String,
-    /// Who is ahead.
+    /// The answer to the suite's question.
     pub(crate) lead: Sentence,
     /// Who follows, who is last, what is not known.
     pub(crate) rest: Vec<Sentence>,
@@ -70,29 +71,52 @@ pub(crate) fn unit(table: &TableReport) -> String {
 }
 
 pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
-    let of = |lead: Sentence, rest: Vec<Sentence>| GroupAnswer { label: group.label.clone(), lead, rest };
+    let said_of =
+        |lead: Sentence, rest: Vec<Sentence>| GroupAnswer { label: group.label.clone(), lead, rest };
     if table.truth_tolerance.is_some() {
-        return of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
+        return said_of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
+    }
+    if table.is_of_own_load() {
+        let why = "Not ranked: each row has a load of its own, a share of its capacity.";
+        return said_of(said(why, &[], ""), absent(group));
     }
     let precision = Precision::for_table(table);
     let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.value.is_some()).collect();
     let ranked = group.ranked();
-    let Some(best) = ranked.first() else { return of(unranked(table, &precision, &measured), absent(group)) };
-    if ranked.len() == 1 {
-        let has =
-            format!(" has {}; nothing to compare it with was measured.", value(table, &precision, best));
-        let lead = said("", &[best], has);
-        return of(lead, marks(&precision, group).into_iter().chain(absent(group)).collect());
-    }
-    let has_tiers = ranked.iter().any(|member| member.tier.is_some());
-    let (lead, rest) = match has_tiers {
-        true => by_tiers(table, &precision, group, &ranked),
-        false => without_tiers(table, group, &ranked),
+    let Some(best) = ranked.first() else {
+        return said_of(unranked(table, &precision, &measured), absent(group));
     };
-    of(lead, rest.into_iter().chain(absent(group)).collect())
+    let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
+    if ranked.len() == 1 && nothing.is_none() {
+        let ratio = group.baseline().zip(share(&precision, best));
+        let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
+        let alone = || "; nothing to compare it with was measured".to_owned();
+        let ratio = ratio.unwrap_or_else(alone);
+        let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, &precision, best)));
+        return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
+    }
+    let placed: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_placed(table)).copied().collect();
+    let (lead, rest) = match nothing {
+        Some(nothing) if !placed.is_empty() => {
+            let has = format!(" alone: {}{}.", value(table, &precision, nothing), rate(table, nothing));
+            let rest = std::iter::once(said("", &[nothing], has)).chain(unsure(table, &precision, group));
+            (costs(table, &precision, &placed, &nothing.label), rest.collect())
+        }
+        None if ranked.iter().any(|member| member.tier.is_some()) => {
+            by_tiers(table, &precision, group, &ranked)
+        }
+        _ => without_tiers(table, group, &ranked),
+    };
+    said_of(lead, rest.into_iter().chain(absent(group)).collect())
 }
 
-/// Why no system is ahead.
+/// What has no order, and the marks.
+fn unsure(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
+    let lossy = lossy(group);
+    unknown(group).into_iter().chain(lossy).chain(marks(table, precision, group)).collect()
+}
+
+/// Why there is no order.
 fn without_tiers(
     table: &TableReport,
     group: &Group<'_>,
@@ -111,6 +135,11 @@ fn without_tiers(
             share * 100.0
         ),
         (None, Some(reason)) => return (reason, Vec::new()),
+        (None, None) if has_rounds => {
+            let mut unknown = unknown(group).into_iter();
+            let first = unknown.next().unwrap_or_else(|| said("No order.", &[], ""));
+            return (first, unknown.collect());
+        }
         (None, None) => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS})."),
     };
     (said(why, &[], ""), lossy.into_iter().collect())
@@ -122,7 +151,7 @@ fn strangers(group: &Group<'_>) -> Option<f64> {
     ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
 }
 
-/// Who is ahead; who is next and last; what has no order, and the marks.
+/// Who is first, next and last; what has no order, and the marks.
 fn by_tiers(
     table: &TableReport,
     precision: &Precision,
@@ -139,73 +168,92 @@ fn by_tiers(
         tiers[tier - 1].push(member);
     }
     let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
-    let behind = if let [only] = tiers[0][..] {
-        let ratio = share(precision, only).map(|share| format!(", {share} of {baseline}"));
-        let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
-        let verb = if tiers.len() == 1 { "has" } else { "is ahead:" };
-        format!(" {verb} {}{ratio}.", value(table, precision, only))
-    } else {
+    let lead = match tiers[0][..] {
+        [only] => {
+            let ratio =
+                share(precision, only).map(|share| format!(", {}", against(table, brief(&share), baseline)));
+            let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
+            let is = if tiers.len() == 1 { "has".into() } else { words::best_by(table.quantity()) + ":" };
+            said("", &[only], format!(" {is} {}{ratio}.", brief_value(table, precision, only)))
+        }
         // The intervals overlap with that of the best, and may overlap with those of the next tier.
-        let which = match tiers.len() {
-            1 => "do not differ beyond their intervals",
-            _ => "are first, with intervals that overlap",
-        };
-        // Ratios alone are no size.
-        let size = group.baseline().filter(|member| member.entry.value.is_some());
-        let size =
-            size.map(|member| format!(", which has {}", value(table, precision, member))).unwrap_or_default();
-        format!(" {which}: {}{size}.", spread(precision, &tiers[0], baseline))
+        _ => {
+            let which =
+                if tiers.len() == 1 { "No order, the intervals overlap: " } else { "Tied for first: " };
+            // Ratios alone are no size.
+            let size = group.baseline().filter(|member| member.entry.value.is_some());
+            let size = size.map(|member| format!(", which has {}", brief_value(table, precision, member)));
+            let all = spread(table, precision, &tiers[0], baseline);
+            said(which, &tiers[0], format!(", {all}{}.", size.unwrap_or_default()))
+        }
     };
-    let lead = said("", &tiers[0], behind);
-    let mut rest: Vec<Sentence> = own(group, &tiers[0]).collect();
-    if let Some(next) = tiers.get(1) {
-        let best = &tiers[0][..1];
-        let place = match (tiers[0].len(), tiers.len()) {
-            (1, 2) => said("Behind: ", &[], ""),
-            (1, _) => said("Next: ", &[], ""),
-            (_, 2) => said("Behind ", best, ": "),
-            _ => said("Next, behind ", best, ": "),
-        };
-        rest.push([place, listed(precision, "", next, baseline)].concat());
-    }
-    if let Some(last) = tiers.get(2..).and_then(<[_]>::last) {
-        rest.push(listed(precision, "Last: ", last, baseline));
-    }
-    rest.extend(unknown(group).into_iter().chain(lossy(group)).chain(marks(precision, group)));
+    let mut rest: Vec<Sentence> = Vec::new();
+    let listed = |word: &str, members: &[&Alternative<'_>]| {
+        said(word, members, format!(", {}.", spread(table, precision, members, baseline)))
+    };
+    rest.extend(tiers.get(1).map(|next| listed("Next: ", next)));
+    rest.extend(tiers.get(2..).and_then(<[_]>::last).map(|last| listed("Last: ", last)));
+    rest.extend(unsure(table, precision, group));
     (lead, rest)
 }
 
-/// Those that are linerate's own, by a system that not all rows have: what they are.
-fn own<'a>(group: &'a Group<'_>, first: &'a [&Alternative<'_>]) -> impl Iterator<Item = Sentence> + 'a {
-    let has = |member: &Alternative<'_>, system: &PlannedSystem| {
-        member.cell.systems.iter().any(|other| (other.role, &other.name) == (system.role, &system.name))
-    };
-    let differs = move |system: &&PlannedSystem| group.members.iter().any(|member| !has(member, system));
-    first.iter().filter_map(move |member| {
-        let what = member.cell.systems.iter().filter(differs).find_map(|system| system.own.as_deref())?;
-        Some(said("", &[member], format!(" is linerate's own ({what}).")))
+/// Without its interval: a headline has none.
+fn brief(share: &str) -> &str {
+    share.split(" (").next().unwrap_or_default()
+}
+
+fn brief_value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
+    let text = value(table, precision, member);
+    match (text.split_once(" ("), text.rsplit_once(')')) {
+        (Some((number, _)), Some((_, unit))) => format!("{number}{unit}"),
+        _ => text,
+    }
+}
+
+/// `, 21,340 requests/s` of a time for a number of requests.
+fn rate(table: &TableReport, member: &Alternative<'_>) -> String {
+    let seconds = table.quantity().filter(|quantity| quantity.metric == Metric::Seconds);
+    let operations = seconds.and_then(|quantity| quantity.operations);
+    let rate = operations.zip(member.entry.value).map(|(operations, value)| operations as f64 / value);
+    rate.map_or_else(String::new, |rate| {
+        format!(", {} operations/s", Digits::OF_VALUES.text(rate, Ends::Unknown))
     })
 }
 
-/// `Next: iptables and nftables, 82 to 84 % of direct.`
-fn listed(precision: &Precision, word: &str, members: &[&Alternative<'_>], baseline: &str) -> Sentence {
-    said(word, members, format!(", {}.", spread(precision, members, baseline)))
+/// `82 % (79 to 86) of direct`; a latency is `2.2x (2.1 to 2.3) that of direct`.
+fn against(table: &TableReport, share: &str, baseline: &str) -> String {
+    match table.quantity().filter(|quantity| words::is_cost(*quantity)) {
+        Some(_) if share.contains('x') => format!("{share} that of {baseline}"),
+        Some(_) => format!("{share} against {baseline}"),
+        None if brief(share).ends_with('x') => format!("{share} that of {baseline}"),
+        None => format!("{share} of {baseline}"),
+    }
 }
 
 /// The ratios of some members: `82 % (79 to 86) of direct`, or `82 to 84 % of direct`.
-fn spread(precision: &Precision, members: &[&Alternative<'_>], baseline: &str) -> String {
+fn spread(
+    table: &TableReport,
+    precision: &Precision,
+    members: &[&Alternative<'_>],
+    baseline: &str,
+) -> String {
+    let is_cost = table.quantity().is_some_and(words::is_cost);
     match members {
         [only] if only.part == Part::Baseline => "the baseline".to_owned(),
-        [only] => share(precision, only).map_or(String::new(), |share| format!("{share} of {baseline}")),
+        [only] => share(precision, only).map_or(String::new(), |share| against(table, &share, baseline)),
         _ => {
             let ratios = members.iter().filter_map(|member| member.ratio());
             let (low, high) = (ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
+            if is_cost {
+                let [from, to] = [high, low].map(|ratio| longer(ratio, Ends::Unknown));
+                return format!("{from} to {to} against {baseline}");
+            }
             format!("{} of {baseline}", percent_range(low, high))
         }
     }
 }
 
-fn share(precision: &Precision, member: &Alternative<'_>) -> Option<String> {
+pub(super) fn share(precision: &Precision, member: &Alternative<'_>) -> Option<String> {
     Some(precision.share(member.entry.metric, member.entry.vs_baseline.as_ref()?))
 }
 
@@ -237,36 +285,33 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let (limited, open): (Vec<_>, Vec<_>) = open.into_iter().partition(is_limited);
     if !limited.is_empty() {
         let why = ", because the client was the limit: see the CPU time.";
-        sentences.push([said("Cannot tell ", &limited, " from "), said("", &[baseline], why)].concat());
+        sentences.push([said("Undecided: ", &limited, " against "), said("", &[baseline], why)].concat());
     }
     if !doubted.is_empty() {
         sentences.push(said(IN_DOUBT, &doubted, "."));
     }
     if !open.is_empty() {
         let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
-        let found = smallest
-            .max_by(f64::total_cmp)
-            .map(|most| format!("; {} would probably be found", words::detectable(most)));
+        let found = smallest.max_by(f64::total_cmp).map(|most| format!("; {}", words::detectable(most)));
         let found = found.unwrap_or_default() + ".";
-        sentences
-            .push([said("This run cannot tell ", &open, " from "), said("", &[baseline], found)].concat());
+        sentences.push([said("Undecided: ", &open, " against "), said("", &[baseline], found)].concat());
     }
     sentences
 }
 
-/// What has no place because it lost data.
+/// What is not ranked because it lost data.
 fn lossy(group: &Group<'_>) -> Option<Sentence> {
     let those: Vec<&Alternative<'_>> = group.ranked().into_iter().filter(|member| member.loses()).collect();
-    (!those.is_empty()).then(|| said("Without a place, since more than 1 % was lost: ", &those, "."))
+    (!those.is_empty()).then(|| said("Not ranked, more than 1 % was lost: ", &those, "."))
 }
 
 /// References and limits, which are no choice.
-fn marks(precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
-    let of = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.value.is_some());
-    let reference = of(Part::Reference).filter_map(|member| {
+fn marks(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
+    let those = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.value.is_some());
+    let reference = those(Part::Reference).filter_map(|member| {
         let share = share(precision, member)?;
         let baseline = &group.baseline()?.label;
-        Some(said("For reference: ", &[member], format!(", {share} of {baseline}.")))
+        Some(said("For reference: ", &[member], format!(", {}.", against(table, &share, baseline))))
     });
     let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
     let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
@@ -298,7 +343,7 @@ fn unranked(table: &TableReport, precision: &Precision, measured: &[&Alternative
 }
 
 fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
-    [(Accuracy::Wrong, "wrong"), (Accuracy::CannotTell, "not decided")]
+    [(Accuracy::Wrong, "wrong"), (Accuracy::CannotTell, "undecided")]
         .into_iter()
         .filter(|(accuracy, _)| group.members.iter().any(|m| is_so(m, *accuracy)))
         .map(|(found, word)| accuracy(group, found, word))

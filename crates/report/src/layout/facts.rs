@@ -117,13 +117,17 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
      that value by the ratio beside it, so values divide to ratios. Rows without a ratio have the median \
      of their trials. In parentheses: 95 % intervals; with fewer than six trials or units the range, with \
      their number (n=3), and no verdict.",
-    "Percent is performance: 73 % of the baseline is slower than the baseline, for seconds as for bytes \
-     per second. It is measured in duet, the two at the same time on the same CPUs, with the CPU time per \
+    "Percent of the baseline is performance: 73 % is slower, for seconds as for bytes per second. A latency \
+     and a CPU time are as much longer or more: +38 %, 2.2x. The ratio is measured in duet, the two at the \
+     same time on the same CPUs, with the CPU time per \
      operation below it; else it comes from the trials of each round. What trials alone say against a duet \
      is a warning below the table.",
-    "▲ faster, ▼ slower than the baseline: of the differences marked so in a table, at most 5 % are \
-     expected to be none. △ ▽ the same by this comparison alone. ≠ differs, by less than 3 %. ≈ within \
-     3 % of the baseline. ? cannot tell.",
+    "Rows are sorted. Below the rule: a baseline with nothing in place of what is compared, linerate's own \
+     rows, references and limits; they have no place. Tier: rows whose intervals overlap with that of the \
+     best of their tier; at most four, of which those behind the first may be joined.",
+    "▲ faster, ▼ slower than the baseline: significant over the table (false discovery rate \
+     5 %). △ ▽ the same by this comparison alone. ≠ differs, by less than 3 %. ≈ within \
+     3 % of the baseline. ? undecided.",
     "A/A: the baseline in duet with itself. Where it differs, the verdicts of the table's duets are \
      withdrawn.",
     "Of limit: the limit's work is a part of that of every row. above-limit: the 95 % interval is wholly \

@@ -2,7 +2,7 @@
 //! and notes.
 
 use super::precision::Precision;
-use super::{cells_of, further_metrics, named, unit, value};
+use super::{cells_of, further_metrics, groups, named, unit, value};
 use crate::model::{CellReport, Comparison, Flag, OutcomeWord, SuiteReport, TableCell, TableReport};
 use crate::numbers::{count, difference, error, plain};
 use crate::words::{self, NOT_MEASURED, outcome_name};
@@ -94,7 +94,7 @@ fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Lays a table out.
+/// Lays a table out, its rows in the order of its groups.
 pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'a> {
     let axes = RowAxes::for_table(suite, table);
     let (usual, precision) = (usual_rounds(table), Precision::for_table(table));
@@ -113,7 +113,9 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
         });
         rows[at].1.cells[column] = Some(grid_cell);
     }
-    let order = in_order(&table.row_values, rows.iter().map(|(key, _)| key.value.clone()));
+    let groups = groups(suite, table);
+    let members = groups.iter().flat_map(|group| &group.members);
+    let order = in_order(&[], members.map(|member| value(member.cell, &table.rows)));
     rows.sort_by_key(|(key, _)| order.iter().position(|value| *value == key.value));
     Grid {
         title: &table.title,
@@ -222,7 +224,7 @@ fn grid_cell(cell: &CellReport, entry: &TableCell, usual: Option<u32>, precision
         cpu: entry
             .vs_baseline
             .as_ref()
-            .and_then(|c| Some(with_cpu_mark(format!("CPU {}", precision.cpu_share(c)?), c))),
+            .and_then(|c| Some(with_cpu_mark(format!("CPU {}", Precision::cpu_share(c)?), c))),
         is_cpu_first: entry.vs_baseline.as_ref().is_some_and(|c| c.is_cpu_first()),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
         error: entry.vs_truth.as_ref().map(error),

@@ -5,6 +5,8 @@ use super::tiers::tiers;
 use crate::model::{CellReport, Comparison, Flag, ShareOf, SuiteReport, TableCell, TableReport};
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::axes::Axes;
+use linerate_model::{Better, PlannedSystem};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// What loses more is ahead of nothing.
@@ -15,7 +17,10 @@ const MOST_LOST_PERCENT: f64 = 1.0;
 pub(crate) struct Group<'a> {
     /// What distinguishes it from other groups, such as `server nginx`; empty if it is the only one.
     pub(crate) label: String,
-    /// In the order of the table.
+    /// Its members are one system with several values of a parameter.
+    pub(crate) is_of_a_parameter: bool,
+    /// What a reader chooses from, the best first; then what is apart. Rows of a parameter, such as sizes,
+    /// keep their order.
     pub(crate) members: Vec<Alternative<'a>>,
 }
 
@@ -28,6 +33,11 @@ pub(crate) struct Alternative<'a> {
     /// By the table's first metric.
     pub(crate) entry: &'a TableCell,
     pub(crate) part: Part,
+    /// It is below a rule and has no place: a limit, a reference, a baseline with nothing in place of what is
+    /// compared, or linerate's own.
+    pub(crate) is_apart: bool,
+    /// All in which it differs from others is linerate's own.
+    pub(crate) is_own: bool,
     /// From 1, the best; cells whose intervals overlap with that of the best of them have the same. `None`
     /// where the run does not show it.
     pub(crate) tier: Option<usize>,
@@ -67,11 +77,15 @@ impl<'a> Group<'a> {
         self.members.iter().any(|m| m.entry.vs_baseline.is_some() || m.entry.vs_truth.is_some())
     }
 
+    /// The number of members above the rule.
+    pub(crate) fn choices(&self) -> usize {
+        self.members.iter().filter(|member| !member.is_apart).count()
+    }
+
     /// Measured cells that a reader chooses from, the best ratio first.
     pub(crate) fn ranked(&self) -> Vec<&Alternative<'a>> {
-        let is_choice = |member: &&Alternative<'_>| matches!(member.part, Part::Competitor | Part::Baseline);
-        let mut ranked: Vec<&Alternative<'_>> =
-            self.members.iter().filter(is_choice).filter(|member| member.ratio().is_some()).collect();
+        let is_choice = |member: &&Alternative<'_>| !member.is_apart && member.ratio().is_some();
+        let mut ranked: Vec<&Alternative<'_>> = self.members.iter().filter(is_choice).collect();
         ranked.sort_by(|a, b| b.ratio().unwrap_or(0.0).total_cmp(&a.ratio().unwrap_or(0.0)));
         ranked
     }
@@ -102,9 +116,46 @@ impl Alternative<'_> {
         self.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == verdict)
     }
 
+    /// Its comparison with the baseline shows what it costs.
+    pub(crate) fn is_placed(&self, table: &TableReport) -> bool {
+        let is_sound = |found: &Comparison| {
+            let is_withdrawn = table.control_fails() && found.duet.is_some();
+            !(found.ci95_is_range || found.is_in_doubt() || is_withdrawn)
+        };
+        !self.is_open() && !self.loses() && self.entry.vs_baseline.as_ref().is_some_and(is_sound)
+    }
+
     /// Its comparison with the baseline is not decided.
     pub(crate) fn is_open(&self) -> bool {
         self.has(Verdict::CannotTell)
+    }
+
+    /// As a mark beside the name: its part, or that it is linerate's own; empty for what is compared.
+    pub(crate) fn mark(&self) -> &'static str {
+        if self.is_apart && self.is_own && self.part == Part::Competitor {
+            "linerate's own"
+        } else {
+            self.part.name()
+        }
+    }
+
+    /// Whether all in which it differs from others is linerate's own.
+    fn is_own_among(&self, all: &[Self]) -> bool {
+        let has = |member: &Self, system: &PlannedSystem| {
+            member.cell.systems.iter().any(|other| (other.role, &other.name) == (system.role, &system.name))
+        };
+        let differs = |system: &&PlannedSystem| all.iter().any(|member| !has(member, system));
+        let mut own = self.cell.systems.iter().filter(differs).map(|system| system.own.is_some()).peekable();
+        own.peek().is_some() && own.all(|is_own| is_own)
+    }
+
+    /// What rows are sorted by, higher is better: the ratio to the baseline, else the value; of a report the
+    /// distance from the truth.
+    fn merit(&self) -> Option<f64> {
+        let value = self.entry.value?;
+        let by_value = if self.cell.better == Better::Higher { value } else { 1.0 / value };
+        let by_truth = self.entry.vs_truth.as_ref().map(|truth| -truth.ratio.ln().abs());
+        by_truth.or_else(|| self.ratio()).or(Some(by_value))
     }
 
     pub(crate) fn is_bound_by_generator(&self) -> bool {
@@ -112,13 +163,16 @@ impl Alternative<'_> {
     }
 }
 
-/// The groups of all tables in their order, but those with a comparison first, and those without a number
-/// last: the order of the first screen. Comparisons of builds have their own words.
+/// The groups of all tables in their order, but those with a comparison of systems first, and those without a
+/// number last: the order of the first screen. Comparisons of builds have their own words.
 pub(crate) fn groups_by_what_is_known(suite: &SuiteReport) -> Vec<(&TableReport, Group<'_>)> {
     let tables = suite.tables.iter().filter(|table| !table.is_sequential);
     let of_table = |table| groups(suite, table).into_iter().map(move |group| (table, group));
     let mut all: Vec<(&TableReport, Group<'_>)> = tables.flat_map(of_table).collect();
-    all.sort_by_key(|(_, group)| (!group.is_compared(), !group.is_measured()));
+    all.sort_by_key(|(table, group)| {
+        let is_unranked = group.is_of_a_parameter || table.is_of_own_load();
+        (!group.is_compared(), !group.is_measured(), is_unranked)
+    });
     all
 }
 
@@ -152,13 +206,74 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
                 cell,
                 entry,
                 part: ids.part(&cell.id),
+                is_apart: false,
+                is_own: false,
                 tier: None,
             };
             let mut members: Vec<Alternative<'_>> = cells.into_iter().zip(labels).map(member).collect();
+            set_apart(table, &compared, &mut members);
             tiers(table, &mut members);
-            Group { label: label(&key), members }
+            sort(table, &compared, &mut members);
+            let is_of_a_parameter = are_numbers(&compared, &members);
+            Group { label: label(&key), is_of_a_parameter, members }
         })
         .collect()
+}
+
+/// Values of an axis that stand for nothing in its place.
+const NOTHING: [&str; 2] = ["direct", "none"];
+/// Its values add to each other, so the first is no choice beside the others.
+const LAYER: &str = "layer";
+
+/// Limits and references always; the others only where something is left to choose from.
+fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alternative<'_>]) {
+    let is_of_layers = table.rows == LAYER || table.columns == LAYER;
+    let is_nothing = |cell: &CellReport| {
+        let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
+        is_of_layers && compared.contains(LAYER) || values.any(|value| NOTHING.contains(&value))
+    };
+    let is_mark = |member: &Alternative<'_>| matches!(member.part, Part::Limit | Part::Reference);
+    let is_apart = |member: &Alternative<'_>| {
+        let is_baseline = member.part == Part::Baseline && is_nothing(member.cell);
+        is_mark(member) || is_baseline || member.is_own
+    };
+    let own: Vec<bool> = members.iter().map(|member| member.is_own_among(members)).collect();
+    members.iter_mut().zip(own).for_each(|(member, is_own)| member.is_own = is_own);
+    let apart: Vec<bool> = members.iter().map(is_apart).collect();
+    let is_choice = |(member, is_apart): (&Alternative<'_>, &bool)| !is_apart && member.entry.value.is_some();
+    let has_choice = members.iter().zip(&apart).any(is_choice);
+    for (member, is_apart) in members.iter_mut().zip(apart) {
+        member.is_apart = if has_choice { is_apart } else { is_mark(member) };
+    }
+}
+
+/// Whether the names of what is compared are those of a parameter, such as sizes.
+fn are_numbers(compared: &BTreeSet<String>, members: &[Alternative<'_>]) -> bool {
+    members.iter().any(|member| {
+        let mut values = compared.iter().filter_map(|axis| member.cell.axes.get(axis));
+        values.any(|value| value.starts_with(|c: char| c.is_ascii_digit()))
+    })
+}
+
+/// What is apart comes last; the rest is sorted, unless its names are numbers of a parameter, or its values
+/// are of different loads.
+fn sort(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alternative<'_>]) {
+    let keeps_order = table.is_of_own_load() || are_numbers(compared, members);
+    let by_part = |part: Part| {
+        [Part::Baseline, Part::Competitor, Part::Reference, Part::Limit]
+            .iter()
+            .position(|known| *known == part)
+    };
+    members.sort_by(|a, b| {
+        let merits = [a, b].map(|member| member.merit().filter(|_| !keeps_order));
+        let by_merit = match merits {
+            [Some(a), Some(b)] => b.total_cmp(&a),
+            [a, b] => b.is_some().cmp(&a.is_some()),
+        };
+        let apart = a.is_apart.cmp(&b.is_apart);
+        let part = if a.is_apart { by_part(a.part).cmp(&by_part(b.part)) } else { Ordering::Equal };
+        apart.then(part).then(by_merit)
+    });
 }
 
 /// The axes in which cells differ from their baselines; those of the rows where nothing was compared.

@@ -1,6 +1,8 @@
 //! Shared by the readable formats: the text at each place. The formats differ only in how they draw it.
 
+mod address;
 mod answer;
+mod costs;
 mod details;
 mod facts;
 mod grid;
@@ -15,6 +17,7 @@ mod text_table;
 mod tiers;
 mod transport;
 
+pub(super) use address::anchor;
 pub(super) use answer::{GroupAnswer, Phrase, Sentence, answer, answers, further_metrics, place, unit};
 pub(super) use details::{Depth, details, facts_of};
 pub(super) use facts::{HOW_TO_READ, exceptions, first_line, host, hosts, progress, time, versions, warning};

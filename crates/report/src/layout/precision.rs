@@ -1,7 +1,7 @@
 //! The digits of a table's columns: in each the same.
 
 use crate::model::{Comparison, Quantity, RowCpu, TableCell, TableReport};
-use crate::numbers::{Digits, Ends, brief_percent, percent};
+use crate::numbers::{Digits, Ends, longer, more, percent};
 use crate::words;
 
 /// How the numbers of a table are written.
@@ -9,7 +9,8 @@ use crate::words;
 pub(crate) struct Precision {
     /// Digits of the ratios, by metric.
     ratios: Vec<(Option<Quantity>, Digits)>,
-    cpu_ratios: Digits,
+    /// The table's first metric.
+    first: Option<Quantity>,
     has_ratios: bool,
 }
 
@@ -27,11 +28,9 @@ impl Precision {
             let found = compared().filter(|(of, _)| *of == metric).map(|(_, found)| found);
             (metric, Digits::of_ratios(found.map(|found| (found.ratio, Ends::from(found)))))
         };
-        let duets = compared().filter_map(|(_, found)| found.duet.as_ref());
-        let of_cpu = duets.filter_map(|duet| Some((duet.cpu_ratio?, duet.cpu_ci95.into())));
         Self {
             ratios: metrics.into_iter().map(of_metric).collect(),
-            cpu_ratios: Digits::of_ratios(of_cpu),
+            first: table.quantity(),
             has_ratios: table.cells.iter().any(TableCell::is_by_ratio),
         }
     }
@@ -46,8 +45,12 @@ impl Precision {
         words::small_rate(quantity, entry.value?, ends(entry, self.has_ratios))
     }
 
-    /// `73.1 % (71.0 to 74.9)`.
+    /// Performance in percent of the baseline's, `73.1 % (71.0 to 74.9)`; of a cost, such as a latency,
+    /// how much more it is: `2.2x (2.1 to 2.3)`.
     pub(crate) fn share(&self, metric: Option<Quantity>, found: &Comparison) -> String {
+        if metric.or(self.first).is_some_and(words::is_cost) {
+            return longer(found.ratio, found);
+        }
         let digits = self.ratios.iter().find(|(of, _)| *of == metric).map(|(_, digits)| digits);
         digits.map_or_else(|| percent(found.ratio, found), |digits| digits.percent(found.ratio, found))
     }
@@ -57,15 +60,15 @@ impl Precision {
         Some(Digits::OF_VALUES.text(cpu.cost.micros()?, Ends::Unknown))
     }
 
-    /// The CPU time in relation to the baseline's: `102 % (101 to 103)`.
-    pub(crate) fn cpu_share(&self, found: &Comparison) -> Option<String> {
+    /// How much more CPU time than the baseline's: `+2.1 % (1.1 to 3.0)`.
+    pub(crate) fn cpu_share(found: &Comparison) -> Option<String> {
         let duet = found.duet.as_ref()?;
-        Some(self.cpu_ratios.percent(duet.cpu_ratio?, duet.cpu_ci95))
+        Some(more(duet.cpu_ratio?, duet.cpu_ci95))
     }
 
     /// As [`Self::cpu_share`], without an interval.
     pub(crate) fn brief_cpu_share(found: &Comparison) -> Option<String> {
-        Some(brief_percent(found.duet.as_ref()?.cpu_ratio?))
+        Some(more(found.duet.as_ref()?.cpu_ratio?, Ends::Unknown))
     }
 }
 

@@ -144,14 +144,34 @@ pub(crate) fn findings(published: &PublishedReport) -> TextTable {
     TextTable::new("Findings", headers).with_rows(published.findings.iter().map(row))
 }
 
-/// A finding in a line: `holds: HAProxy is ahead of NGINX. Document 103 %, this run 107 % (106 to 108)`.
-pub(crate) fn finding_line(finding: &FindingReport) -> String {
-    let ratio = finding.readings.first().and_then(|reading| reading.published);
-    let document = ratio.map(|ratio| format!("Document {}", brief_percent(ratio)));
-    let runs: Vec<String> = finding.readings.iter().map(reading).filter(|text| !text.is_empty()).collect();
-    let run = (!runs.is_empty()).then(|| format!("this run {}", runs.join("; ")));
-    let facts: Vec<String> = document.into_iter().chain(run).collect();
-    format!("{}: {} {}", confirmation_name(finding.confirmation), finding.text, facts.join(", "))
+/// The findings in a line each of this width: whether one holds today, the sentence as far as there is room,
+/// the document's ratio and that of this run.
+pub(crate) fn finding_lines(published: &PublishedReport, width: usize) -> String {
+    let row = |finding: &FindingReport| {
+        let first = finding.readings.first();
+        let document = first.and_then(|reading| reading.published).map(brief_percent).unwrap_or_default();
+        let run = first.and_then(|reading| Some((reading, reading.ratio?, reading.ci95?)));
+        let run = run.map(|(reading, ratio, ci95)| percent(ratio, Ends::from_units(reading.n, ci95)));
+        [
+            confirmation_name(finding.confirmation).to_owned(),
+            finding.text.clone(),
+            document,
+            run.unwrap_or_default(),
+        ]
+    };
+    let head = ["today", "the document's finding", "document", "this run"].map(str::to_owned);
+    let rows: Vec<[String; 4]> = std::iter::once(head).chain(published.findings.iter().map(row)).collect();
+    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let [today, document, run] = [0, 2, 3].map(widest);
+    let room = width.saturating_sub(today + document + run + 6).max(20).min(widest(1));
+    let line = |[holds, finding, published, here]: &[String; 4]| {
+        let is_long = finding.chars().count() > room;
+        let cut: String = finding.chars().take(if is_long { room - 3 } else { room }).collect();
+        let finding = if is_long { cut.trim_end().to_owned() + "..." } else { cut };
+        let line = format!("{holds:today$}  {finding:room$}  {published:>document$}  {here}");
+        line.trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// `with a LAN's delay: 73 % (71 to 75): holds`; without a form the ratio alone.

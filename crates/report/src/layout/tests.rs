@@ -37,8 +37,10 @@ fn cells_with_the_same_baseline_are_a_group_with_short_names() {
     );
     let names: Vec<(&str, Part)> =
         proxy[0].members.iter().map(|member| (member.label.as_str(), member.part)).collect();
-    assert_eq!(names[..2], [("direct", Part::Baseline), ("iptables", Part::Competitor)]);
-    assert_eq!(names[5], ("limit", Part::Limit));
+    // Sorted, with what is no choice below the rule.
+    assert_eq!(names[..2], [("iptables", Part::Competitor), ("haproxy-http", Part::Competitor)]);
+    assert_eq!(names[4..], [("direct", Part::Baseline), ("limit", Part::Limit)]);
+    assert_eq!(proxy[0].choices(), 4);
     let transport: Vec<String> = of(1).into_iter().map(|group| group.label).collect();
     assert_eq!(transport[0], "direction client-reads, size 64");
     assert_eq!(transport.len(), 4);
@@ -63,16 +65,13 @@ fn tiers_are_separated_by_intervals_that_do_not_overlap() {
     let group = &groups(suite, &suite.tables[0])[0];
     let tier = |name: &str| group.members.iter().find(|member| member.label == name).unwrap().tier;
     let tiers = ["direct", "iptables", "haproxy-http", "sslh-select", "sslh-ev", "limit"].map(tier);
-    assert_eq!(tiers, [Some(1), Some(1), Some(2), Some(2), None, None]);
-    let answer = all(&report, 0, 0, 0);
-    let first = "iptables and direct are first, with intervals that overlap: 100 to 101 % of direct, ";
-    assert!(answer[0].starts_with(first), "{answer:#?}");
-    let behind = "Behind iptables: sslh-select and haproxy-http, 55 to 56 % of direct.";
-    assert_eq!(answer[1], behind);
+    assert_eq!(tiers, [None, Some(1), Some(2), Some(2), None, None]);
+    let costs = "iptables costs nothing of the speed of direct, sslh-select 44 %, haproxy-http 45 %.";
+    assert_eq!(all(&report, 0, 0, 0)[0], costs);
 }
 
 #[test]
-fn a_wide_interval_makes_no_tier_of_two() {
+fn an_interval_without_a_verdict_begins_no_tier() {
     let mut report = report();
     let table = &mut report.suites[0].tables[0];
     for cell in &mut table.cells {
@@ -86,15 +85,10 @@ fn a_wide_interval_makes_no_tier_of_two() {
     let suite = &report.suites[0];
     let group = &groups(suite, &suite.tables[0])[0];
     let tier = |name: &str| group.members.iter().find(|member| member.label == name).unwrap().tier;
-    assert_eq!(["direct", "sslh-select", "haproxy-http"].map(tier), [Some(1), Some(1), Some(2)]);
-    assert_eq!(tier("iptables"), None);
+    assert_eq!(["direct", "sslh-select", "haproxy-http"].map(tier), [None, None, Some(1)]);
     let answer = all(&report, 0, 0, 0);
-    assert!(answer[0].starts_with("direct and sslh-select are first, "), "{answer:#?}");
-    assert!(answer[1].starts_with("Behind direct: haproxy-http"), "{answer:#?}");
-    assert!(
-        answer[2].starts_with("This run cannot tell iptables and sslh-select from direct"),
-        "{answer:#?}"
-    );
+    assert_eq!(answer[0], "haproxy-http costs 5 % of the speed of direct.");
+    assert!(answer[2].starts_with("Undecided: iptables and sslh-select against direct"), "{answer:#?}");
 }
 
 #[test]
@@ -115,18 +109,17 @@ fn a_group_without_a_number_is_last_and_one_without_a_comparison_before_it() {
 }
 
 #[test]
-fn the_answer_names_who_is_ahead_next_and_last_and_what_is_missing() {
+fn the_answer_says_what_each_costs_and_what_is_missing() {
     let answer = all(&report(), 0, 0, 0);
-    assert!(answer[0].starts_with("direct is ahead: 0.13"), "{answer:#?}");
-    assert!(answer[1].starts_with("Next: iptables, 8"), "{answer:#?}");
-    assert!(answer[2].starts_with("Last: sslh-select, 5"), "{answer:#?}");
+    assert!(answer[0].starts_with("iptables costs 1"), "{answer:#?}");
+    assert!(answer[1].starts_with("direct alone: 0.13"), "{answer:#?}");
     assert!(answer.iter().any(|sentence| sentence.starts_with("Nearest to the limit: ")), "{answer:#?}");
     let absent = "Without a number: sslh-ev (the reason is below the tables).";
     assert_eq!(answer.last().map(String::as_str), Some(absent));
 }
 
 #[test]
-fn who_is_ahead_by_a_part_of_linerate_itself_is_named_as_such() {
+fn a_part_of_linerate_itself_is_apart_and_never_ahead() {
     let mut report = report();
     let own = |name: &str| PlannedSystem {
         role: Role::Relay,
@@ -138,10 +131,11 @@ fn who_is_ahead_by_a_part_of_linerate_itself_is_named_as_such() {
         let of_cell = ["direct", "iptables"].into_iter().filter(|name| cell.id.ends_with(name));
         cell.systems.extend(of_cell.chain(["all rows have it"]).map(own));
     }
-    let answer = all(&report, 0, 0, 0);
-    assert_eq!(answer[1], "direct is linerate's own (a test).", "{answer:#?}");
-    // And iptables is not ahead.
-    assert!(answer[2].starts_with("Next: iptables, 8"), "{answer:#?}");
+    let suite = &report.suites[0];
+    let group = &groups(suite, &suite.tables[0])[0];
+    let own = group.members.iter().find(|member| member.label == "iptables").unwrap();
+    assert!(own.is_apart && own.tier.is_none() && own.mark() == "linerate's own", "{own:#?}");
+    assert!(all(&report, 0, 0, 0)[0].starts_with("haproxy-http costs "), "{:#?}", all(&report, 0, 0, 0));
 }
 
 #[test]
@@ -155,11 +149,11 @@ fn what_lost_more_than_a_hundredth_is_ahead_of_nothing() {
         cell.datagrams = lost(if cell.id == "nginx/iptables" { 1.5 } else { 0.5 });
     }
     let answer = all(&report, 0, 0, 0).join("\n");
-    assert!(answer.contains("Without a place, since more than 1 % was lost: iptables."), "{answer}");
-    assert!(!answer.contains("Next: iptables"), "{answer}");
+    assert!(answer.contains("Not ranked, more than 1 % was lost: iptables."), "{answer}");
+    assert!(!answer.contains("iptables costs"), "{answer}");
     report.suites[0].cells.iter_mut().for_each(|cell| cell.datagrams = lost(50.0));
     let answer = all(&report, 0, 0, 0);
-    assert!(answer[0].starts_with("Without a place, since more than 1 % was lost: direct, "), "{answer:?}");
+    assert!(answer[0].starts_with("Not ranked, more than 1 % was lost: iptables, "), "{answer:?}");
 }
 
 #[test]
@@ -201,8 +195,8 @@ fn what_the_run_cannot_tell_is_said_with_what_it_would_find() {
         (comparison.verdict, comparison.smallest_detectable) = (Verdict::CannotTell, Some(0.05));
     }
     let answer = all(&report, 0, 0, 0).join("\n");
-    let expected = "This run cannot tell iptables, haproxy-http and sslh-select from direct; a difference of \
-                    5.00 % would probably be found.";
+    let expected = "Undecided: iptables, haproxy-http and sslh-select against direct; only differences above \
+                    5.00 % can be seen.";
     assert!(answer.contains(expected), "{answer}");
 }
 

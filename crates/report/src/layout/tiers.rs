@@ -8,7 +8,7 @@ use linerate_analysis::judge::{self, Contender};
 /// choice, and what loses data has no place. Intervals need six units, and duets a baseline that equals
 /// itself.
 pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
-    if table.is_sequential {
+    if table.is_sequential || table.is_of_own_load() {
         return;
     }
     let withdrawn = table.control_fails();
@@ -17,7 +17,7 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     let interval = |member: &Alternative<'_>| {
         member.entry.value?;
         match member.part {
-            _ if member.loses() => None,
+            _ if member.loses() || member.is_apart => None,
             Part::Limit | Part::Reference => None,
             Part::Baseline => Some([1.0, 1.0]),
             Part::Competitor => {

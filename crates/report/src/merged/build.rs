@@ -3,44 +3,33 @@
 
 use super::model::{
     Disagreement, MERGE_SCHEMA, MergedCell, MergedHost, MergedReport, MergedSuite, MergedTable, OnHost,
-    OverHosts, Subject,
+    OverHosts, Subject, tables_of_runs,
 };
 use crate::csv::in_order;
-use crate::layout;
-use crate::model::{CellReport, OutcomeWord, Report, SuiteReport, TableCell, TableReport};
+use crate::model::{OutcomeWord, Report, SuiteReport};
 use crate::words::{accuracy_name, verdict_name};
 use linerate_analysis::stats::over_hosts::{HostRatio, disagreeing, median_and_range};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One report of these runs, each with the name of its host; runs of one host follow each other.
 pub fn build(runs: Vec<(String, Report)>) -> MergedReport {
-    let suites = in_order(runs.iter().flat_map(|(_, report)| &report.suites).map(|suite| &suite.name));
-    MergedReport {
-        schema: MERGE_SCHEMA.to_owned(),
-        suites: suites.iter().filter_map(|name| suite(name, &runs)).collect(),
-        flags: flags(&runs),
-        hosts: hosts(runs),
-    }
-}
-
-fn hosts(runs: Vec<(String, Report)>) -> Vec<MergedHost> {
+    let flags = flags(&runs);
     let mut hosts: Vec<MergedHost> = Vec::new();
     for (name, report) in runs {
-        let versions = layout::versions(&report.suites);
         match hosts.last_mut().filter(|host| host.name == name) {
-            Some(host) => {
-                host.runs.push(report.run);
-                host.versions.extend(versions);
-            }
-            None => hosts.push(MergedHost {
-                name,
-                machine: report.host,
-                runs: vec![report.run],
-                versions: versions.into_iter().collect(),
-            }),
+            Some(host) => host.runs.push(report),
+            None => hosts.push(MergedHost { name, runs: vec![report] }),
         }
     }
-    hosts
+    let all = || hosts.iter().flat_map(|host| &host.runs).flat_map(|run| &run.suites);
+    let suite = |name: String| {
+        let tables = all().filter(|suite| suite.name == name).flat_map(|suite: &SuiteReport| &suite.tables);
+        let tables = in_order(tables.map(|table| &table.name));
+        let tables = tables.into_iter().filter_map(|table| merged_table(&hosts, &name, table)).collect();
+        MergedSuite { name, tables }
+    };
+    let suites = in_order(all().map(|suite| &suite.name)).into_iter().map(suite).collect();
+    MergedReport { schema: MERGE_SCHEMA.to_owned(), hosts, suites, flags }
 }
 
 fn flags(runs: &[(String, Report)]) -> Vec<String> {
@@ -53,124 +42,71 @@ fn flags(runs: &[(String, Report)]) -> Vec<String> {
     different.into_iter().chain(incomplete).collect()
 }
 
-/// A table as the runs have it, with its suite and the name of the host.
-type TableOfRun<'a> = (&'a str, &'a SuiteReport, &'a TableReport);
-
-fn suite(name: &str, runs: &[(String, Report)]) -> Option<MergedSuite> {
-    let suites: Vec<(&str, &SuiteReport)> = runs
-        .iter()
-        .filter_map(|(host, report)| {
-            Some((host.as_str(), report.suites.iter().find(|suite| suite.name == name)?))
-        })
-        .collect();
-    let (_, first) = suites.first()?;
-    let names = in_order(suites.iter().flat_map(|(_, suite)| &suite.tables).map(|table| &table.name));
-    let tables = names.iter().filter_map(|name| {
-        let there = suites.iter().filter_map(|(host, suite)| {
-            Some((*host, *suite, suite.tables.iter().find(|table| table.name == *name)?))
-        });
-        table(&there.collect::<Vec<_>>())
-    });
-    Some(MergedSuite { name: name.to_owned(), question: first.question.clone(), tables: tables.collect() })
-}
-
-fn table(runs: &[TableOfRun<'_>]) -> Option<MergedTable> {
-    let (_, _, first) = runs.first()?;
-    let mut cells: Vec<MergedCell> = Vec::new();
-    for (host, suite, table) in runs {
-        for entry in &table.cells {
-            let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
-            let on_host = on_host(host, cell, entry);
-            match cells.iter_mut().find(|known| known.id == entry.id && known.metric == entry.metric) {
-                Some(known) => known.hosts.push(on_host),
-                None => cells.push(MergedCell {
-                    id: entry.id.clone(),
-                    axes: cell.axes.clone(),
-                    metric: entry.metric,
-                    over_hosts: None,
-                    hosts: vec![on_host],
-                }),
-            }
+fn merged_table(hosts: &[MergedHost], suite: &str, name: String) -> Option<MergedTable> {
+    let runs = tables_of_runs(hosts, suite, &name);
+    let margin = runs.first()?.table.margin;
+    let mut cells: Vec<(MergedCell, Vec<OnHost<'_>>)> = Vec::new();
+    for on_host in runs.iter().flat_map(|run| run.cells()) {
+        let (id, metric) = (&on_host.entry.id, on_host.entry.metric);
+        match cells.iter_mut().find(|(known, _)| known.id == *id && known.metric == metric) {
+            Some((_, there)) => there.push(on_host),
+            None => cells.push((MergedCell { id: id.clone(), metric, over_hosts: None }, vec![on_host])),
         }
     }
-    cells.iter_mut().for_each(|cell| cell.over_hosts = over_hosts(cell));
+    cells.iter_mut().for_each(|(cell, there)| cell.over_hosts = over_hosts(there));
     Some(MergedTable {
-        name: first.name.clone(),
-        title: first.title.clone(),
-        unit: first.unit,
-        better: first.better,
-        margin: first.margin,
-        disagreements: cells.iter().flat_map(|cell| disagreements(cell, first.margin)).collect(),
-        cells,
-        failed_controls: runs
-            .iter()
-            .filter(|(_, _, t)| t.control_fails())
-            .map(|(host, ..)| (*host).to_owned())
-            .collect(),
+        name,
+        disagreements: cells.iter().flat_map(|(cell, there)| disagreements(cell, there, margin)).collect(),
+        cells: cells.into_iter().map(|(cell, _)| cell).collect(),
     })
 }
 
-fn on_host(host: &str, cell: &CellReport, entry: &TableCell) -> OnHost {
-    OnHost {
-        host: host.to_owned(),
-        outcome: cell.outcome,
-        detail: cell.detail.clone(),
-        value: entry.value,
-        ci95: entry.ci95,
-        alone: entry.alone,
-        vs_baseline: entry.vs_baseline.clone(),
-        vs_truth: entry.vs_truth.clone(),
-        bound_by: cell.bound_by,
-        flags: cell.flags.clone(),
-    }
-}
-
 /// The ratio within a host: of the baseline, else of the truth.
-pub(super) fn ratio(on_host: &OnHost) -> Option<HostRatio> {
-    let baseline = on_host.vs_baseline.as_ref();
+pub(super) fn ratio(on_host: &OnHost<'_>) -> Option<HostRatio> {
+    let baseline = on_host.entry.vs_baseline.as_ref();
     let of_baseline = baseline.map(|c| HostRatio { ratio: c.ratio, interval: c.ci95, n: c.n });
-    let truth = on_host.vs_truth.as_ref();
+    let truth = on_host.entry.vs_truth.as_ref();
     of_baseline.or_else(|| truth.map(|c| HostRatio { ratio: c.ratio, interval: c.ci95, n: c.n }))
 }
 
 /// The verdict within a host, in a word.
-pub(super) fn verdict(on_host: &OnHost) -> Option<&'static str> {
-    let of_baseline = on_host.vs_baseline.as_ref().map(|c| verdict_name(c.verdict));
-    of_baseline.or_else(|| on_host.vs_truth.as_ref().map(|found| accuracy_name(found.accuracy)))
+pub(super) fn verdict(on_host: &OnHost<'_>) -> Option<&'static str> {
+    let of_baseline = on_host.entry.vs_baseline.as_ref().map(|c| verdict_name(c.verdict));
+    of_baseline.or_else(|| on_host.entry.vs_truth.as_ref().map(|found| accuracy_name(found.accuracy)))
 }
 
-fn over_hosts(cell: &MergedCell) -> Option<OverHosts> {
-    let ratios: Vec<HostRatio> = cell.hosts.iter().filter_map(ratio).collect();
+fn over_hosts(there: &[OnHost<'_>]) -> Option<OverHosts> {
+    let ratios: Vec<HostRatio> = there.iter().filter_map(ratio).collect();
     let (median, range) = median_and_range(&ratios)?;
     let mut verdicts = BTreeMap::new();
-    for verdict in cell.hosts.iter().filter_map(verdict) {
+    for verdict in there.iter().filter_map(verdict) {
         *verdicts.entry(verdict.to_owned()).or_insert(0) += 1;
     }
     Some(OverHosts { hosts: u32::try_from(ratios.len()).unwrap_or(u32::MAX), median, range, verdicts })
 }
 
-fn disagreements(cell: &MergedCell, margin: f64) -> Vec<Disagreement> {
-    let of = |host: &OnHost, about: Subject| Disagreement {
+fn disagreements(cell: &MergedCell, there: &[OnHost<'_>], margin: f64) -> Vec<Disagreement> {
+    let of = |host: &OnHost<'_>, about: Subject| Disagreement {
         id: cell.id.clone(),
         metric: cell.metric,
-        host: host.host.clone(),
+        host: host.host.to_owned(),
         about,
         ratio: None,
         ci95: None,
         others: None,
         detail: None,
     };
-    let (hosts, ratios): (Vec<&OnHost>, Vec<HostRatio>) =
-        cell.hosts.iter().filter_map(|host| Some((host, ratio(host)?))).unzip();
+    let (hosts, ratios): (Vec<&OnHost<'_>>, Vec<HostRatio>) =
+        there.iter().filter_map(|host| Some((host, ratio(host)?))).unzip();
     let by_ratio = disagreeing(&ratios, margin).into_iter().map(|(index, others)| Disagreement {
         ratio: Some(ratios[index].ratio),
         ci95: Some(ratios[index].interval),
         others: Some(others),
         ..of(hosts[index], Subject::Ratio)
     });
-    let is_ok_somewhere = cell.hosts.iter().any(|host| host.outcome == OutcomeWord::Ok);
-    let failed = cell.hosts.iter().filter(|host| is_ok_somewhere && host.outcome == OutcomeWord::Failed);
+    let is_ok_somewhere = there.iter().any(|host| host.cell.outcome == OutcomeWord::Ok);
+    let failed = there.iter().filter(|host| is_ok_somewhere && host.cell.outcome == OutcomeWord::Failed);
     let failed =
-        failed.map(|host| Disagreement { detail: host.detail.clone(), ..of(host, Subject::Outcome) });
+        failed.map(|host| Disagreement { detail: host.cell.detail.clone(), ..of(host, Subject::Outcome) });
     by_ratio.chain(failed).collect()
 }

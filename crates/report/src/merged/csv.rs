@@ -1,42 +1,41 @@
 //! A row for each cell, metric and host, for spreadsheets and data frames.
 
 use super::build::{ratio, verdict};
-use super::model::{MergedCell, MergedReport, MergedSuite, MergedTable, OnHost};
+use super::model::{Disagreement, MergedCell, MergedReport, OnHost, Shown};
 use crate::csv::{Columns, number};
 use crate::formats::Style;
 use crate::words::{self, outcome_name};
 
 struct Row<'a> {
-    suite: &'a MergedSuite,
-    table: &'a MergedTable,
+    table: &'a Shown<'a>,
     cell: &'a MergedCell,
-    on_host: &'a OnHost,
+    on_host: &'a OnHost<'a>,
 }
 
 pub(super) fn render(report: &MergedReport, _: Style) -> String {
-    let tables = report.suites.iter().flat_map(|suite| suite.tables.iter().map(move |t| (suite, t)));
-    let cells = tables.flat_map(|(suite, table)| table.cells.iter().map(move |cell| (suite, table, cell)));
+    let tables = report.shown();
+    let cells = tables.iter().flat_map(|table| table.cells.iter().map(move |cell| (table, cell)));
     let rows: Vec<Row<'_>> = cells
-        .flat_map(|(suite, table, cell)| {
-            cell.hosts.iter().map(move |on_host| Row { suite, table, cell, on_host })
+        .flat_map(|(table, (cell, on_hosts))| {
+            on_hosts.iter().map(move |on_host| Row { table, cell, on_host })
         })
         .collect();
     let over = |row: &Row<'_>| row.cell.over_hosts.clone();
     let mut columns = Columns(Vec::new());
-    columns.add("suite", |row: &Row<'_>| row.suite.name.clone());
-    columns.add("table", |row| row.table.name.clone());
+    columns.add("suite", |row: &Row<'_>| row.table.suite.to_owned());
+    columns.add("table", |row| row.table.merged.name.clone());
     columns.add("cell", |row| row.cell.id.clone());
     columns.add("metric", |row| {
-        row.cell.metric.map_or_else(|| words::table_unit(row.table.unit), words::metric)
+        row.cell.metric.map_or_else(|| words::table_unit(row.table.table().unit), words::metric)
     });
-    columns.add("host", |row| row.on_host.host.clone());
-    columns.add_axes(&rows, |row| &row.cell.axes);
-    columns.add("outcome", |row| outcome_name(row.on_host.outcome).to_owned());
-    columns.add("detail", |row| row.on_host.detail.clone().unwrap_or_default());
-    columns.add("n", |row| row.on_host.alone.map_or(0, |alone| alone.n).to_string());
-    columns.add("value", |row| number(row.on_host.value));
-    columns.add("low", |row| number(row.on_host.ci95.map(|bounds| bounds[0])));
-    columns.add("high", |row| number(row.on_host.ci95.map(|bounds| bounds[1])));
+    columns.add("host", |row| row.on_host.host.to_owned());
+    columns.add_axes(&rows, |row| &row.on_host.cell.axes);
+    columns.add("outcome", |row| outcome_name(row.on_host.cell.outcome).to_owned());
+    columns.add("detail", |row| row.on_host.cell.detail.clone().unwrap_or_default());
+    columns.add("n", |row| row.on_host.entry.alone.map_or(0, |alone| alone.n).to_string());
+    columns.add("value", |row| number(row.on_host.entry.value));
+    columns.add("low", |row| number(row.on_host.entry.ci95.map(|bounds| bounds[0])));
+    columns.add("high", |row| number(row.on_host.entry.ci95.map(|bounds| bounds[1])));
     columns.add("ratio", |row| number(ratio(row.on_host).map(|found| found.ratio)));
     columns.add("ratio_low", |row| number(ratio(row.on_host).map(|found| found.interval[0])));
     columns.add("ratio_high", |row| number(ratio(row.on_host).map(|found| found.interval[1])));
@@ -46,9 +45,10 @@ pub(super) fn render(report: &MergedReport, _: Style) -> String {
     columns.add("over_hosts_low", move |row| number(over(row).map(|over| over.range[0])));
     columns.add("over_hosts_high", move |row| number(over(row).map(|over| over.range[1])));
     columns.add("disagrees", |Row { table, cell, on_host, .. }| {
-        let here = (&cell.id, cell.metric, &on_host.host);
-        table.disagreements.iter().any(|found| (&found.id, found.metric, &found.host) == here).to_string()
+        let here = (cell.id.as_str(), cell.metric, on_host.host);
+        let is_here = |found: &Disagreement| (found.id.as_str(), found.metric, found.host.as_str()) == here;
+        table.merged.disagreements.iter().any(is_here).to_string()
     });
-    columns.add("bound_by", |row| row.on_host.bound_by.map(words::bound).unwrap_or_default());
+    columns.add("bound_by", |row| row.on_host.cell.bound_by.map(words::bound).unwrap_or_default());
     columns.render(&rows)
 }

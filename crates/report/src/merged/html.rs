@@ -1,6 +1,6 @@
 //! As one HTML file that refers to no other.
 
-use super::model::{MergedHost, MergedReport, MergedTable};
+use super::model::{MergedHost, MergedReport, Shown};
 use super::multiples;
 use super::view;
 use crate::formats::Style;
@@ -11,12 +11,12 @@ use maud::{Markup, html};
 pub(super) fn render(report: &MergedReport, _: Style) -> String {
     let names: Vec<&str> = report.suites.iter().map(|suite| suite.name.as_str()).collect();
     let title = format!("linerate: {} on {} hosts", names.join(", "), report.hosts.len());
+    let tables = report.shown();
     let body = html! {
         h1 { (title) }
         @for suite in &report.suites {
             section.suite id=(anchor(&[&suite.name])) {
-                h2 { (suite.name) ": " (suite.question) }
-                @for table in &suite.tables { (section(report, &suite.name, table)) }
+                @for table in tables.iter().filter(|table| table.suite == suite.name) { (section(table)) }
             }
         }
         section #hosts {
@@ -33,21 +33,23 @@ pub(super) fn render(report: &MergedReport, _: Style) -> String {
     page(&title, &body)
 }
 
-fn section(report: &MergedReport, suite: &str, table: &MergedTable) -> Markup {
+fn section(table: &Shown<'_>) -> Markup {
+    let title = &table.table().title;
     html! {
-        section.table id=(anchor(&[suite, &table.name])) {
-            h3 { (table.title) }
+        @if table.is_first() { h2 { (table.suite) ": " (table.question) } }
+        section.table id=(anchor(&[table.suite, &table.merged.name])) {
+            h3 { (title) }
             p.caption { (view::caption(table).join("; ")) }
-            (text_table(&table.title, None, &view::ratios(report, table)))
-            (multiples::multiples(suite, table))
+            (text_table(title, None, &view::ratios(table)))
+            (multiples::multiples(table))
             @for line in view::sentences(table) { p { (line) } }
             @if let Some(disagreements) = view::disagreements(table) {
                 h4 { "Hosts that disagree" }
-                (text_table(&format!("{}, hosts that disagree", table.title), None, &disagreements))
+                (text_table(&format!("{title}, hosts that disagree"), None, &disagreements))
             }
             details {
                 summary { "Values of each host" }
-                (text_table(&format!("{}, values of each host", table.title), None, &view::values(table)))
+                (text_table(&format!("{title}, values of each host"), None, &view::values(table)))
             }
         }
     }
@@ -57,10 +59,12 @@ fn facts(host: &MergedHost) -> Markup {
     html! {
         details {
             summary { "All facts of " (host.name) }
-            dl.facts {
-                @for (name, value) in layout::host(&host.machine) { div { dt { (name) } dd { (value) } } }
+            @for run in host.runs.iter().take(1) {
+                dl.facts {
+                    @for (name, value) in layout::host(&run.host) { div { dt { (name) } dd { (value) } } }
+                }
             }
-            @for run in &host.runs { p { code { (run.command) } } }
+            @for run in &host.runs { p { code { (run.run.command) } } }
         }
     }
 }

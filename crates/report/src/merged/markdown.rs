@@ -9,25 +9,21 @@ use std::fmt::Write;
 
 pub(super) fn render(report: &MergedReport, _: Style) -> String {
     let mut text = String::new();
-    for suite in &report.suites {
-        let _ = writeln!(text, "# {}: {}\n", escape(&suite.name), escape(&suite.question));
-        for table in &suite.tables {
-            let _ = writeln!(
-                text,
-                "## {}\n\n{}\n",
-                escape(&table.title),
-                escape(&view::caption(table).join("; "))
-            );
-            write(&mut text, &view::ratios(report, table));
-            for line in view::sentences(table) {
-                let _ = writeln!(text, "{}\n", escape(&line));
-            }
-            if let Some(disagreements) = view::disagreements(table) {
-                let _ = writeln!(text, "### Hosts that disagree\n");
-                write(&mut text, &disagreements);
-            }
-            fold(&mut text, "Values of each host", |text| write(text, &view::values(table)));
+    for table in report.shown() {
+        if table.is_first() {
+            let _ = writeln!(text, "# {}: {}\n", escape(table.suite), escape(table.question));
         }
+        let (title, caption) = (&table.table().title, view::caption(&table).join("; "));
+        let _ = writeln!(text, "## {}\n\n{}\n", escape(title), escape(&caption));
+        write(&mut text, &view::ratios(&table));
+        for line in view::sentences(&table) {
+            let _ = writeln!(text, "{}\n", escape(&line));
+        }
+        if let Some(disagreements) = view::disagreements(&table) {
+            let _ = writeln!(text, "### Hosts that disagree\n");
+            write(&mut text, &disagreements);
+        }
+        fold(&mut text, "Values of each host", |text| write(text, &view::values(&table)));
     }
     let _ = writeln!(text, "## The hosts\n");
     write(&mut text, &view::hosts(report));

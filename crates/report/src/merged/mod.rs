@@ -1,8 +1,9 @@
 //! One report of runs on several hosts: ratios within each host, and over the hosts their median and range.
 //!
 //! ```text
-//! (host, Report)... -> build -> MergedReport (model) -> view (tables of text) -> terminal | md | html
-//!                                                    -> json | csv
+//! (host, Report)... -> build -> MergedReport (these reports, and what they have in common)
+//!                                -> view (tables of text) -> terminal | md | html
+//!                                -> json | csv
 //! ```
 
 mod build;

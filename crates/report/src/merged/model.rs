@@ -1,11 +1,8 @@
-//! `report.json` of several hosts. Its schema is `docs/merge.schema.json`.
+//! `report.json` of several hosts: the reports of the runs, and what their ratios have in common. Its schema
+//! is `docs/merge.schema.json`.
 
-use crate::model::{AgainstTruth, Alone, Comparison, Flag, OutcomeWord, Quantity, RunFacts, TableUnit};
+use crate::model::{CellReport, Quantity, Report, SuiteReport, TableCell, TableReport};
 use crate::words::json;
-use linerate_analysis::stats::bound::Bottleneck;
-use linerate_model::Better;
-use linerate_model::Host;
-use linerate_model::axes::Axes;
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedReport {
-    /// `linerate.merge/2`.
+    /// `linerate.merge/3`.
     pub schema: String,
     pub hosts: Vec<MergedHost>,
     pub suites: Vec<MergedSuite>,
@@ -23,59 +20,45 @@ pub struct MergedReport {
     pub flags: Vec<String>,
 }
 
-pub const MERGE_SCHEMA: &str = "linerate.merge/2";
+pub const MERGE_SCHEMA: &str = "linerate.merge/3";
 
 /// A machine and the runs that were made on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedHost {
     pub name: String,
-    pub machine: Host,
-    pub runs: Vec<RunFacts>,
-    /// By system, as its program reports it.
-    pub versions: BTreeMap<String, String>,
+    pub runs: Vec<Report>,
 }
 
+/// What the ratios of a suite have in common.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedSuite {
     pub name: String,
-    pub question: String,
     pub tables: Vec<MergedTable>,
 }
 
+/// What the ratios of a table have in common.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedTable {
     pub name: String,
-    pub title: String,
-    #[serde(serialize_with = "json::table_unit")]
-    #[cfg_attr(test, schemars(with = "String"))]
-    pub unit: TableUnit,
-    pub better: Better,
-    /// The relative difference that matters, also between hosts.
-    pub margin: f64,
     /// By cell and metric, in the order of the suite.
     pub cells: Vec<MergedCell>,
     pub disagreements: Vec<Disagreement>,
-    /// Hosts on which the baseline differs from itself, so that their verdicts are withdrawn.
-    pub failed_controls: Vec<String>,
 }
 
-/// A cell by one metric on all hosts.
+/// A cell by one metric on all hosts; its numbers are in the reports of the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedCell {
     pub id: String,
-    pub axes: Axes,
     /// Which of several metrics this is; absent where the table has but one.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "json::some_metric")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub metric: Option<Quantity>,
     /// Absent for the baseline itself, and where no host has a ratio.
     pub over_hosts: Option<OverHosts>,
-    /// Hosts that planned the cell, in the order of the report.
-    pub hosts: Vec<OnHost>,
 }
 
 /// The estimate of the ratios within the hosts; each host counts once.
@@ -89,32 +72,6 @@ pub struct OverHosts {
     pub range: [f64; 2],
     /// Number of hosts by verdict; of values whose truth is known: by `right`, `wrong` and `cannot tell`.
     pub verdicts: BTreeMap<String, u32>,
-}
-
-/// A cell on one host.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct OnHost {
-    pub host: String,
-    pub outcome: OutcomeWord,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-    /// As the report of the host has it: by the ratio, where the row has one.
-    pub value: Option<f64>,
-    /// 95 %; absent with fewer units or trials than it needs.
-    pub ci95: Option<[f64; 2]>,
-    /// The cell's trials alone, whatever its ratio.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alone: Option<Alone>,
-    /// Within this host.
-    pub vs_baseline: Option<Comparison>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vs_truth: Option<AgainstTruth>,
-    #[cfg_attr(test, schemars(with = "Option<String>"))]
-    pub bound_by: Option<Bottleneck>,
-    #[serde(serialize_with = "json::flags")]
-    #[cfg_attr(test, schemars(with = "Vec<String>"))]
-    pub flags: Vec<Flag>,
 }
 
 /// A host whose result is not that of the others.
@@ -146,4 +103,83 @@ pub enum Subject {
     Ratio,
     /// The cell failed there, and is ok on another host.
     Outcome,
+}
+
+/// A table as a run has it, with its suite and the name of the host.
+#[derive(Clone, Copy)]
+pub(super) struct TableOfRun<'a> {
+    pub(super) host: &'a str,
+    pub(super) suite: &'a SuiteReport,
+    pub(super) table: &'a TableReport,
+}
+
+/// A cell on one host.
+#[derive(Clone, Copy)]
+pub(super) struct OnHost<'a> {
+    pub(super) host: &'a str,
+    pub(super) cell: &'a CellReport,
+    pub(super) entry: &'a TableCell,
+}
+
+/// The tables of this name in the runs of all hosts.
+pub(super) fn tables_of_runs<'a>(hosts: &'a [MergedHost], suite: &str, table: &str) -> Vec<TableOfRun<'a>> {
+    let suites = hosts.iter().flat_map(|host| host.runs.iter().map(|run| (host.name.as_str(), run)));
+    let of_run = |(host, run): (&'a str, &'a Report)| {
+        let suite = run.suites.iter().find(|known| known.name == suite)?;
+        let table = suite.tables.iter().find(|known| known.name == table)?;
+        Some(TableOfRun { host, suite, table })
+    };
+    suites.filter_map(of_run).collect()
+}
+
+impl<'a> TableOfRun<'a> {
+    pub(super) fn cells(self) -> impl Iterator<Item = OnHost<'a>> {
+        let Self { host, suite, table } = self;
+        table.cells.iter().filter_map(move |entry| {
+            let cell = suite.cells.iter().find(|cell| cell.id == entry.id)?;
+            Some(OnHost { host, cell, entry })
+        })
+    }
+}
+
+/// A table of all hosts with the numbers of each.
+pub(super) struct Shown<'a> {
+    pub(super) question: &'a str,
+    pub(super) suite: &'a str,
+    pub(super) merged: &'a MergedTable,
+    pub(super) runs: Vec<TableOfRun<'a>>,
+    pub(super) cells: Vec<(&'a MergedCell, Vec<OnHost<'a>>)>,
+}
+
+impl MergedReport {
+    /// All tables, those of a suite one after the other.
+    pub(super) fn shown(&self) -> Vec<Shown<'_>> {
+        let tables =
+            self.suites.iter().flat_map(|suite| suite.tables.iter().map(move |table| (suite, table)));
+        tables.filter_map(|(suite, table)| Shown::new(self, &suite.name, table)).collect()
+    }
+}
+
+impl<'a> Shown<'a> {
+    /// `None` for a table that no run has.
+    fn new(report: &'a MergedReport, suite: &'a str, merged: &'a MergedTable) -> Option<Self> {
+        let runs = tables_of_runs(&report.hosts, suite, &merged.name);
+        let all: Vec<OnHost<'a>> = runs.iter().flat_map(|run| run.cells()).collect();
+        let on_hosts = |cell: &MergedCell| {
+            let is_it = |on: &&OnHost<'a>| on.entry.id == cell.id && on.entry.metric == cell.metric;
+            all.iter().filter(is_it).copied().collect()
+        };
+        let cells = merged.cells.iter().map(|cell| (cell, on_hosts(cell))).collect();
+        Some(Self { question: &runs.first()?.suite.question, suite, merged, cells, runs })
+    }
+
+    /// The table as the first run has it: title, unit, margin.
+    pub(super) fn table(&self) -> &'a TableReport {
+        self.runs[0].table
+    }
+
+    /// Whether the table is the first of its suite.
+    pub(super) fn is_first(&self) -> bool {
+        self.runs[0].suite.tables.first().is_some_and(|first| first.name == self.merged.name)
+    }
 }

@@ -2,29 +2,16 @@
 
 use linerate_analysis::judge::{Alone, Confirmation};
 use linerate_analysis::stats::difference::LatencyDifference;
-use linerate_model::{Decides, DerivedForm, DocumentUnit};
+use linerate_model::{Decides, DerivedTable, DocumentUnit, Published};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct PublishedReport {
-    pub document: String,
-    /// Where it is, or its program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub date: Option<String>,
-    /// The machine of the document.
-    pub machine: String,
-    /// What differs from the document in every row.
-    pub differences: Vec<String>,
-    /// All tables of a run with `--published`, else those with a number.
-    pub tables: Vec<PublishedRows>,
-    pub derived: Vec<DerivedRows>,
-    pub findings: Vec<FindingReport>,
-}
+/// A document beside a run: all tables of a run with `--published`, else those with a number.
+pub type PublishedReport = Published<PublishedRows, DerivedRows, FindingReport>;
+
+/// What the document computes of two figures each.
+pub type DerivedRows = DerivedTable<RatioOfTwo>;
 
 /// A table of the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -76,18 +63,6 @@ pub struct PublishedRow {
     /// Why there is no number of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-/// What the document computes of two figures each.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
-pub struct DerivedRows {
-    pub title: String,
-    pub form: DerivedForm,
-    /// Whose figures they are, where the question is who is ahead.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub names: Option<[String; 2]>,
-    pub rows: Vec<RatioOfTwo>,
 }
 
 /// Two figures as a ratio of performance, of the document and of the run.

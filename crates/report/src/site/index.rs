@@ -21,6 +21,7 @@ pub(super) fn body(runs: &[SiteRun]) -> Markup {
             @for (run, suite) in &newest {
                 article {
                     h3 { a href={ (run.file()) "#" (suite.name) } { (suite.name) } ": " (suite.question) }
+                    @if let Some(compared) = &run.report.comparison { p { (compared.sentence) } }
                     @for (i, (place, answer)) in answers(suite).iter().take(ANSWERS).enumerate() {
                         p {
                             @if !place.is_empty() { span.where { (place) ": " } }
@@ -37,10 +38,11 @@ pub(super) fn body(runs: &[SiteRun]) -> Markup {
     }
 }
 
-/// The newest run of each suite, in the order in which suites first occur in it.
+/// The newest run of each suite, in full before in the quick form, in the order in which suites first occur.
 fn newest(runs: &[SiteRun]) -> Vec<(&SiteRun, &SuiteReport)> {
     let mut newest: Vec<(&SiteRun, &SuiteReport)> = Vec::new();
-    for run in runs.iter().rev() {
+    let of_form = |is_quick: bool| runs.iter().rev().filter(move |run| run.report.run.quick == is_quick);
+    for run in of_form(false).chain(of_form(true)) {
         for suite in &run.report.suites {
             if !newest.iter().any(|(_, other)| other.name == suite.name) {
                 newest.push((run, suite));
@@ -83,5 +85,24 @@ fn list(runs: &[SiteRun]) -> Markup {
                 } }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build;
+    use crate::fixture::{journal, run, trials};
+
+    #[test]
+    fn a_full_run_is_shown_before_a_later_quick_one() {
+        let of = |name: &str, is_quick: bool| {
+            let mut report = build(&run(), &journal(&run(), &trials()));
+            report.run.quick = is_quick;
+            SiteRun { name: name.to_owned(), report }
+        };
+        let runs = [of("full", false), of("quick", true)];
+        assert!(newest(&runs).iter().all(|(run, _)| run.name == "full"));
+        assert_eq!(newest(&runs[1..]).len(), runs[1].report.suites.len());
     }
 }

@@ -50,16 +50,31 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
     let row = |member: &Alternative<'_>| in_order(row(table, member, most, usual, &precision));
     let rows: Vec<Vec<CompactRow>> =
         groups.iter().map(|group| group.members.iter().map(row).collect()).collect();
-    let head = ["", "tier", "value (95 %)", "", ratio_name(table), "difference", "CPU", "bound by", ""];
+    let has_intervals = members().any(|member| member.entry.ci95.is_some());
+    let value = if has_intervals { "value (95 %)" } else { "value" };
+    let head = ["", "tier", value, "", ratio_name(table), "difference", "CPU", "bound by", ""];
     let head = in_order(head.map(|text| (text.to_owned(), None)));
     let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
-    let mut text = wrapped(&caption(table, usual), width(style));
+    let answer = |group: &Group<'_>| answer_text(&layout::answer(table, group), style);
+    let caption = wrapped(&caption(table, usual), width(style));
+    // The answer first, where there is one.
+    let mut text = match &groups[..] {
+        [only] if !table.is_sequential => answer(only) + &caption,
+        _ => caption,
+    };
     for (group, rows) in groups.iter().zip(&rows) {
-        if !table.is_sequential {
-            text.push_str(&answer_text(&layout::answer(table, group), style));
+        if !table.is_sequential && groups.len() > 1 {
+            text.push_str(&answer(group));
         }
         text.push_str(&line(&head, &widths, Style { colour: false, ..style }));
-        rows.iter().for_each(|row| text.push_str(&line(row, &widths, style)));
+        let rule = Some(group.choices()).filter(|choices| *choices > 0);
+        for (at, row) in rows.iter().enumerate() {
+            if Some(at) == rule {
+                let columns: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
+                let _ = writeln!(text, " {}", "─".repeat(columns.saturating_sub(2)));
+            }
+            text.push_str(&line(row, &widths, style));
+        }
         text.push_str(&others(table, group, &precision, style));
         text.push('\n');
     }
@@ -83,12 +98,16 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
         None => String::new(),
     };
     let passed = table.smallest_bias.filter(|_| !table.control_fails());
-    let control = passed.map_or(String::new(), |bias| format!("; A/A passed: {}", shows_bias(bias)));
+    let control = passed.map_or(String::new(), |bias| format!("; A/A passed; {}", shows_bias(bias)));
     format!("{}, {better}{rounds}{control}", layout::unit(table))
 }
 
 fn ratio_name(table: &TableReport) -> &'static str {
-    if table.truth_tolerance.is_some() { "error" } else { "of baseline" }
+    match table.quantity() {
+        _ if table.truth_tolerance.is_some() => "error",
+        Some(quantity) if words::is_cost(quantity) => "against baseline",
+        _ => "of baseline",
+    }
 }
 
 fn row(
@@ -106,7 +125,7 @@ fn row(
     let cpu = entry.vs_baseline.as_ref();
     let cpu = cpu.and_then(|c| Some(layout::with_cpu_mark(Precision::brief_cpu_share(c)?, c)));
     let micros = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference);
-    let mark = Some(part.name().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
+    let mark = Some(member.mark().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
     // The column before says who bound it.
     let notes = layout::notes(cell, entry, usual).into_iter().filter(|note| *note != Note::BoundByGenerator);
     let notes = notes.map(|note| note.brief());

@@ -158,9 +158,7 @@ fn published_text(text: &mut String, published: &PublishedReport, style: Style) 
     }
     if !published.findings.is_empty() {
         let _ = writeln!(text, "\n{}", bold("findings of the document", style));
-    }
-    for finding in &published.findings {
-        text.push_str(&wrapped(&layout::published::finding_line(finding), width(style)));
+        text.push_str(&layout::published::finding_lines(published, width(style)));
     }
     for shown in layout::published::tables(published, &[]) {
         let mut table = empty(style, LINE_UNDER_HEADERS);

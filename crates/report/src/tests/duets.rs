@@ -229,7 +229,7 @@ fn equal_rates_have_no_verdict_where_the_client_was_the_limit() {
     assert_eq!((limited.verdict, limited.client_is_limit), (Verdict::CannotTell, true));
     let answer = answer.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        answer.contains("Cannot tell iptables from direct, because the client was the limit"),
+        answer.contains("Undecided: iptables against direct, because the client was the limit"),
         "{answer}"
     );
 }

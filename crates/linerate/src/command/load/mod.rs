@@ -81,9 +81,9 @@ pub(super) fn urls(
             "{first} and {other} are on two servers: give one of them, or linerate compare both"
         )));
     }
-    if all.len() > 1 && !["http", "https"].contains(&first.scheme.name) {
+    if all.len() > 1 && (!first.scheme.is_of_requests() || first.scheme.is_of_calls()) {
         return Err(Error::Input(format!(
-            "several URLs are for http and https, and these are of {}: give one of them",
+            "several URLs are for HTTP, and these are of {}: give one of them",
             first.scheme.name
         )));
     }
@@ -134,7 +134,8 @@ mod tests {
             let error = parsed(&["http://a/", other]).unwrap_err();
             assert!(error.contains("two servers") && error.contains(other), "{error}");
         }
-        assert!(parsed(&["h2://a/x", "h2://a/y"]).unwrap_err().contains("http and https"));
+        assert_eq!(parsed(&["h2://a/x", "h2://a/y"]).unwrap(), ["/x", "/y"]);
+        assert!(parsed(&["tcp://a:1", "tcp://a:1"]).unwrap_err().contains("are for HTTP"));
     }
 
     #[test]

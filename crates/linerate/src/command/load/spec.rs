@@ -2,8 +2,8 @@
 
 use super::sweep;
 use crate::cli::{
-    CONNECTIONS, ExchangeArgs, FlowArgs, LoadOptions, SIZE, STREAMS, TrustArgs, VolumeArgs, half_of_cpus,
-    rpc_method,
+    CONNECTIONS, ExchangeArgs, FlowArgs, LoadOptions, MessageArgs, SIZE, STREAMS, TrustArgs, VolumeArgs,
+    half_of_cpus, rpc_method,
 };
 use crate::error::Error;
 use crate::measurement::PlannedRequest;
@@ -103,10 +103,14 @@ fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bo
     let paths: Vec<&str> = urls.iter().map(|url| url.path.as_str()).collect();
     let mut requests = args.request.requests(&paths, Path::new(""))?;
     if url.scheme.is_of_calls() {
-        rpc_method(&url.path).map_err(|e| Error::Input(format!("{url}: its path is the method: {e}")))?;
+        for call in &mut requests {
+            rpc_method(&call.path)
+                .map_err(|e| Error::Input(format!("{url}: its path is the method: {e}: {:?}", call.path)))?;
+            let own = file.map(|_| MessageArgs { message: Some(call.body.clone()) });
+            call.body = own.as_ref().unwrap_or(&args.message).encoded(Path::new(""))?;
+        }
         spec.set_option("grpc", "yes");
         spec.set_option("messages", args.messages);
-        requests[0].body = args.message.encoded(Path::new(""))?;
     }
     if args.expect.is_some_and(|expect| expect.json) {
         return Err(Error::Input("--expect json is for compare: load checks status and length".into()));
@@ -126,13 +130,13 @@ pub(in crate::command) fn paths_are_in(file: &Path, path: &str) -> Error {
 
 /// How operations share connections.
 fn set_exchange(spec: &mut Spec, args: &ExchangeArgs) -> Result<(), Error> {
-    let is_of_quic = ["h3", "quic"].contains(&spec.layer.as_str());
-    if args.no_keepalive && is_of_quic && (spec.rate.is_some() || spec.arrival != Arrival::Constant) {
+    let has_streams = ["h3", "quic", "h2", "h2c"].contains(&spec.layer.as_str());
+    if args.no_keepalive && has_streams && (spec.rate.is_some() || spec.arrival != Arrival::Constant) {
         return Err(Error::Input(
-            "over QUIC, --no-keepalive is for closed loops: leave out --rate and --sweep".into(),
+            "over streams, --no-keepalive is for closed loops: leave out --rate and --sweep".into(),
         ));
     }
-    if is_of_quic || ["h2", "h2c"].contains(&spec.layer.as_str()) {
+    if has_streams {
         let streams = if args.no_keepalive { 1 } else { args.streams.unwrap_or(STREAMS) };
         spec.set_option("streams", streams);
     }
@@ -142,6 +146,7 @@ fn set_exchange(spec: &mut Spec, args: &ExchangeArgs) -> Result<(), Error> {
             _ => return Err(Error::Input("--coalesce: expected 1us to 1ms; 60us is suggested".into())),
         }
     }
+    spec.options.extend(args.events.iter().map(|kind| ("events".into(), kind.clone())));
     if let Some(depth) = args.pipeline {
         spec.set_option("pipeline", depth);
     }

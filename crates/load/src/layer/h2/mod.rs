@@ -5,26 +5,29 @@
 //! connection has as many lanes as streams may be under way; the request is encoded once, and answers are
 //! read in a buffer that all connections of a thread share.
 
+mod answers;
 mod requests;
 mod rpc;
 mod service;
 
+use answers::Frames;
 use requests::Requests;
 use rpc::{Calls, Messages};
 pub use service::H2Service;
 
 use crate::held::Held;
-use crate::layer::http::STATUSES;
 use crate::layer::http::verify::{Check, Verifier};
+use crate::layer::http::{STATUSES, events};
+use crate::layer::order::Order;
 use crate::layer::wire::plain::connected;
-use crate::layer::wire::{Received, Room, Silence, Sink, Wire, Wires};
-use crate::layer::{Answer, Begun, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
+use crate::layer::wire::{Received, Room, Silence, Wire, Wires};
+use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
 use crate::refusal::Refusal;
 use crate::socket::Dialer;
-use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts};
+use linerate_contract::{ErrorKind, Expect, HandshakeCounts, Nanos, Request, Spec, StreamCounts};
+use linerate_proto::events::{EventKind, Events};
 use linerate_proto::h2::Code;
-use linerate_proto::h2::client::{Answers, Client, EncodedRequest, Ended};
-use linerate_proto::http::response::Head;
+use linerate_proto::h2::client::{Client, EncodedRequest};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::vec::Drain;
@@ -40,7 +43,10 @@ pub struct H2<C> {
     dialer: Dialer,
     connector: C,
     security: Option<String>,
-    request: EncodedRequest,
+    handshakes: Option<HandshakeCounts>,
+    requests: Box<[EncodedRequest]>,
+    /// Connections outlive an operation.
+    persistent: bool,
     streams: u16,
     buffer: Box<[u8]>,
     reader: Reader,
@@ -49,11 +55,17 @@ pub struct H2<C> {
 /// What all connections of a thread need to read answers.
 #[derive(Debug, Clone)]
 struct Reader {
-    verifier: Verifier,
+    /// One for each request.
+    verifiers: Box<[Verifier]>,
+    order: Order,
+    /// What is timed within answers.
+    events: Option<EventKind>,
     statuses: Box<[u64; STATUSES]>,
     /// Where operations are calls of gRPC.
     calls: Option<Calls>,
-    ended: Vec<(Begun, LaneEnd)>,
+    ended: Vec<Ending>,
+    /// Lanes whose answers have begun in this read and have not ended.
+    fresh: u32,
     /// The most streams under way on a connection.
     most: u32,
     goaways: CodeCounts,
@@ -78,11 +90,23 @@ pub struct H2Connection<W> {
 struct LaneState {
     /// Sent at zero: none.
     begun: Begun,
+    request: u32,
+    /// When the first byte of an answer arrived that did not arrive at once, and the last event; else zero.
+    first: Nanos,
+    last_event: Nanos,
+    events: Events,
     check: Check,
     /// Zero: the head of the answer has not arrived.
     status: u16,
     rpc_status: Option<u32>,
     messages: Messages,
+}
+
+impl LaneState {
+    #[inline]
+    fn ending(&self, end: LaneEnd) -> Ending {
+        Ending { begun: self.begun, first: self.first, request: self.request, end }
+    }
 }
 
 impl<W> AsFd for H2Connection<W> {
@@ -96,31 +120,43 @@ const ROOM: Room = Room { input: BUFFER, records: 1 };
 impl<C: Wires> Layer for H2<C> {
     type Connection = H2Connection<C::Wire>;
 
-    fn new(spec: &Spec, _persistent: bool) -> Result<Self, Refusal> {
+    fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
         let (dialer, connector) = (Dialer::new(spec)?, C::new(spec)?);
-        let request = spec.request.clone().unwrap_or_default();
-        let host = request.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
-        let host = host.expect("the dialer has checked \"connect\"");
         let scheme = if C::Wire::SHAKES { "https" } else { "http" };
-        let path = spec.path.as_deref().unwrap_or("/");
-        let streams = spec.number("streams", 1..=MOST_STREAMS)?.unwrap_or(1) as u16;
+        let most = if persistent { MOST_STREAMS } else { 1 };
+        let streams = spec.number("streams", 1..=most)?.unwrap_or(1) as u16;
         let calls = rpc::are_calls(spec)?;
-        let request = match calls {
-            true => EncodedRequest::grpc(scheme, path, &host, &request, rpc::messages(spec)?)?,
-            false => EncodedRequest::new(scheme, path, &host, &request)?,
-        };
+        let messages = rpc::messages(spec)?;
+        let (mut requests, mut verifiers) = (Vec::new(), Vec::new());
+        each_request(spec, |path, host, request, expect| {
+            let encoded = match calls {
+                true => EncodedRequest::grpc(scheme, path, host, request, messages)?,
+                false => EncodedRequest::new(scheme, path, host, request)?,
+            };
+            requests.push(encoded);
+            verifiers.push(Verifier::new(expect)?);
+            Ok(())
+        })?;
+        if let several @ [_, _, ..] = &mut requests[..] {
+            several.iter_mut().zip(0..).for_each(|(request, number)| request.is_one_of_several(number));
+        }
         Ok(Self {
             dialer,
             connector,
             security: None,
-            request,
+            handshakes: None,
+            requests: requests.into(),
+            persistent,
             streams,
             buffer: vec![0; BUFFER].into(),
             reader: Reader {
-                verifier: Verifier::new(spec.expect)?,
+                verifiers: verifiers.into(),
+                order: Order::new(spec)?,
+                events: events(spec)?,
                 statuses: Box::new([0; STATUSES]),
                 calls: calls.then(Calls::default),
                 ended: Vec::with_capacity(streams.into()),
+                fresh: 0,
                 most: 0,
                 goaways: CodeCounts::default(),
                 resets: CodeCounts::default(),
@@ -148,7 +184,10 @@ impl<C: Wires> Layer for H2<C> {
         {
             return Ok(Flow::Blocked);
         }
-        self.security = self.security.take().or_else(|| connection.wire.security());
+        if let Some(resumed) = connection.wire.take_handshake() {
+            self.handshakes.get_or_insert_default().add(resumed);
+            self.security = self.security.take().or_else(|| connection.wire.security());
+        }
         for _ in 0..MAX_READS {
             if self.send(connection)? == Flow::Blocked {
                 return Ok(Flow::Blocked);
@@ -168,7 +207,7 @@ impl<C: Wires> Layer for H2<C> {
     #[inline]
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
         let H2Connection { socket, wire, client, .. } = connection;
-        wire.send(socket, &mut Requests { client, body: self.request.body() })
+        wire.send(socket, &mut Requests { client, requests: &self.requests })
     }
 
     #[inline]
@@ -183,6 +222,10 @@ impl<C: Wires> Layer for H2<C> {
         }
     }
 
+    fn can_send_again(&mut self, connection: &mut Self::Connection, _kind: ErrorKind) -> bool {
+        connection.client.under_way() == 0
+    }
+
     fn close(&mut self, connection: &mut Self::Connection, _deadline: Nanos) {
         connection.client.close();
         // The work is done; a server closes in its own time.
@@ -194,6 +237,10 @@ impl<C: Wires> Layer for H2<C> {
 
     fn security(&self) -> Option<String> {
         self.security.clone()
+    }
+
+    fn handshakes(&self) -> Option<HandshakeCounts> {
+        self.handshakes
     }
 
     fn statuses(&self) -> BTreeMap<String, u64> {
@@ -222,9 +269,13 @@ impl<C: Wires> Lanes for H2<C> {
 
     #[inline]
     fn start(&mut self, connection: &mut Self::Connection, begun: Begun) {
-        let Some(lane) = connection.client.start(&self.request) else { return };
-        connection.lanes[lane] =
-            LaneState { begun, check: self.reader.verifier.begin(), ..LaneState::default() };
+        let request = if self.requests.len() > 1 { self.reader.order.choose() } else { 0 };
+        let Some(lane) = connection.client.start(&self.requests[request as usize]) else { return };
+        let check = self.reader.verifiers[request as usize].begin();
+        connection.lanes[lane] = LaneState { begun, request, check, ..LaneState::default() };
+        if !self.persistent {
+            connection.client.retire();
+        }
         self.reader.most = self.reader.most.max(connection.client.under_way());
     }
 
@@ -234,7 +285,7 @@ impl<C: Wires> Lanes for H2<C> {
     }
 
     #[inline]
-    fn ended(&mut self) -> Drain<'_, (Begun, LaneEnd)> {
+    fn ended(&mut self) -> Drain<'_, Ending> {
         self.reader.ended.drain(..)
     }
 
@@ -242,8 +293,8 @@ impl<C: Wires> Lanes for H2<C> {
     fn expire(&mut self, connection: &mut Self::Connection, now: Nanos, timeout: Nanos) {
         for (lane, state) in connection.lanes.iter_mut().enumerate() {
             if state.begun.sent != Nanos::ZERO && now.since(state.begun.sent) >= timeout {
-                self.reader.ended.push((state.begun, LaneEnd::Failed(ErrorKind::Timeout)));
-                *state = LaneState::default();
+                let state = std::mem::take(state);
+                self.reader.ended.push(state.ending(LaneEnd::Failed(ErrorKind::Timeout)));
                 connection.client.cancel(lane);
                 connection.client.retire();
             }
@@ -273,103 +324,21 @@ impl<C: Wires> H2<C> {
     }
 }
 
-struct Frames<'a> {
-    client: &'a mut Client,
-    lanes: &'a mut [LaneState],
-    reader: &'a mut Reader,
-}
-
-impl Sink for Frames<'_> {
-    #[inline]
-    fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
-        let has_answered = self.client.answered() > 0;
-        let mut answers = LaneAnswers { lanes: self.lanes, reader: self.reader, has_answered };
-        self.client.feed(bytes, &mut answers).map_err(|_| ErrorKind::Malformed)
+/// Calls `add` with the path, host, request and expectation of each request of `spec`.
+///
+/// # Errors
+/// Those of `add`.
+pub(in crate::layer) fn each_request(
+    spec: &Spec,
+    mut add: impl FnMut(&str, &str, &Request, Option<Expect>) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    let common = spec.request.clone().unwrap_or_default();
+    let host = common.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
+    let host = host.unwrap_or_else(|| "localhost".into());
+    if spec.requests.is_empty() {
+        return add(spec.path.as_deref().unwrap_or("/"), &host, &common, spec.expect);
     }
-}
-
-struct LaneAnswers<'a> {
-    lanes: &'a mut [LaneState],
-    reader: &'a mut Reader,
-    /// The connection has brought an answer.
-    has_answered: bool,
-}
-
-impl LaneAnswers<'_> {
-    /// Whether the complete answer was compared.
-    #[inline]
-    fn complete(&mut self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
-        let LaneState { rpc_status, messages, .. } = &self.lanes[lane];
-        self.reader.calls.as_mut().map_or(Ok(()), |calls| calls.complete(*rpc_status, messages))?;
-        self.reader.verifier.answer(&self.lanes[lane].check, bytes)
-    }
-
-    /// The operation of a lane is over.
-    #[inline]
-    fn over(&mut self, lane: usize, end: LaneEnd) {
-        let state = std::mem::take(&mut self.lanes[lane]);
-        if state.status != 0 {
-            self.reader.statuses[usize::from(state.status) % STATUSES] += 1;
-        }
-        if let Some(calls) = &mut self.reader.calls {
-            calls.count(state.rpc_status);
-        }
-        self.reader.ended.push((state.begun, end));
-    }
-}
-
-impl Answers for LaneAnswers<'_> {
-    #[inline]
-    fn head(&mut self, lane: usize, head: &Head) -> bool {
-        self.lanes[lane].status = head.status;
-        match self.reader.verifier.head(head) {
-            Ok(()) => true,
-            Err(kind) => {
-                self.over(lane, LaneEnd::Failed(kind));
-                false
-            }
-        }
-    }
-
-    #[inline]
-    fn body(&mut self, lane: usize, at: u64, bytes: &[u8]) {
-        self.reader.verifier.body(&mut self.lanes[lane].check, at, bytes);
-        if self.reader.calls.is_some() {
-            self.lanes[lane].messages.take(bytes);
-        }
-    }
-
-    #[inline]
-    fn rpc_status(&mut self, lane: usize, status: u32) {
-        self.lanes[lane].rpc_status = Some(status);
-    }
-
-    #[inline]
-    fn end(&mut self, lane: usize, bytes: u64, ended: Ended) {
-        let end = match ended {
-            Ended::Complete => match self.complete(lane, bytes) {
-                Ok(verified) => LaneEnd::Answered(Answer { bytes, verified, reusable: true }),
-                Err(kind) => LaneEnd::Failed(kind),
-            },
-            Ended::Malformed => LaneEnd::Failed(ErrorKind::Malformed),
-            Ended::Reset(code) => {
-                count(&mut self.reader.resets, code);
-                LaneEnd::Failed(ErrorKind::Reset)
-            }
-            // A server that never answers would be asked for ever.
-            Ended::Unprocessed(Code::NO_ERROR) if self.has_answered => LaneEnd::Withdrawn,
-            Ended::Unprocessed(Code::NO_ERROR) => LaneEnd::Failed(ErrorKind::EmptyReply),
-            Ended::Unprocessed(_) => LaneEnd::Failed(ErrorKind::Reset),
-        };
-        self.over(lane, end);
-    }
-
-    #[cold]
-    fn goaway(&mut self, code: Code) {
-        count(&mut self.reader.goaways, code);
-    }
-}
-
-fn count(counts: &mut CodeCounts, code: Code) {
-    counts[(code.0 as usize).min(counts.len() - 1)] += 1;
+    spec.requests.iter().try_for_each(|one| {
+        add(&one.path, one.request.host.as_deref().unwrap_or(&host), &one.request, one.expect)
+    })
 }

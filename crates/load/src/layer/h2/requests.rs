@@ -1,18 +1,18 @@
 //! What a client sends.
 
 use crate::layer::wire::Source;
-use linerate_proto::h2::client::Client;
+use linerate_proto::h2::client::{Client, EncodedRequest};
 
 /// What is to be sent: whole frames, one behind the other.
 pub(super) struct Requests<'a> {
     pub(super) client: &'a mut Client,
-    pub(super) body: &'a [u8],
+    pub(super) requests: &'a [EncodedRequest],
 }
 
 impl Source for Requests<'_> {
     #[inline]
     fn prepare(&mut self) -> bool {
-        !self.client.pending(self.body).is_empty()
+        !self.client.pending(self.requests).is_empty()
     }
 
     #[inline]

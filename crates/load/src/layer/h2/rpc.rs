@@ -63,8 +63,10 @@ pub(super) struct Messages {
 }
 
 impl Messages {
+    /// Returns how many are complete with these bytes.
     #[inline]
-    pub(super) fn take(&mut self, mut bytes: &[u8]) {
+    pub(super) fn take(&mut self, mut bytes: &[u8]) -> u32 {
+        let before = self.count;
         while !bytes.is_empty() {
             let have = usize::from(self.have);
             if have < PREFIX {
@@ -82,6 +84,7 @@ impl Messages {
                 (self.have, self.count) = (0, self.count.saturating_add(1));
             }
         }
+        self.count - before
     }
 
     /// How many there were.
@@ -123,7 +126,8 @@ mod tests {
         let answer = [&[0, 0, 0, 0, 3][..], b"one", &[0; 5], &[0, 0, 0, 1, 0], &[7; 256]].concat();
         for length in 1..answer.len() {
             let mut messages = Messages::default();
-            answer.chunks(length).for_each(|piece| messages.take(piece));
+            let ended: u32 = answer.chunks(length).map(|piece| messages.take(piece)).sum();
+            assert_eq!(ended, 3);
             assert_eq!(messages.complete(), Ok(3), "pieces of {length}");
         }
     }

@@ -4,7 +4,8 @@ use super::{Exchange, Reader, STATUSES};
 use crate::layer::wire::Sink;
 use crate::layer::{Answer, Reply, Wrong};
 use linerate_contract::ErrorKind;
-use linerate_proto::http::response::{Malformed, Parser, ParserState};
+use linerate_proto::events::Events;
+use linerate_proto::http::response::{Malformed, ParserState};
 
 /// The answers that one look at the socket gave.
 pub(super) struct Answers<'a, const SEVERAL: bool> {
@@ -47,10 +48,15 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
     /// The answer that is complete with these bytes, and how many bytes are behind it.
     #[inline]
     fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Reply>, usize), ErrorKind> {
-        let Exchange { kind, parser, check, .. } = &mut *self.exchange;
-        let Reader { mix, last, .. } = &mut *self.reader;
+        let Exchange { kind, parser, check, events, .. } = &mut *self.exchange;
+        let Reader { mix, last, events: timed, arrived, .. } = &mut *self.reader;
         let verifier = &mix.kind(*kind).verifier;
-        let fed = parser.feed(bytes, last, |at, bytes| verifier.body(check, at, bytes));
+        let fed = parser.feed(bytes, last, |at, bytes| {
+            verifier.body(check, at, bytes);
+            if let Some(timed) = timed {
+                *arrived += events.feed(*timed, bytes);
+            }
+        });
         let state = fed.map_err(|malformed| self.note_malformed(malformed, bytes))?;
         let ParserState::Complete { rest } = state else {
             // A wrong answer is read to its end, for the next one, unless it lasts until the peer closes.
@@ -102,9 +108,10 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         if let Some(odd) = exchange.parser.odd() {
             reader.odd[odd as usize] += 1;
         }
-        exchange.kind = None;
+        reader.answered = exchange.kind.take().unwrap_or(0);
+        exchange.events = Events::default();
         let kind = reader.mix.kind(None);
-        exchange.parser = Parser::new(kind.bodiless);
+        exchange.parser.reset(kind.bodiless);
         exchange.due = exchange.due.saturating_sub(1);
         if exchange.due > 0 {
             exchange.check = kind.verifier.begin();

@@ -18,11 +18,13 @@ use crate::refusal::Refusal;
 use crate::socket::{Dialer, disconnect};
 use answers::Answers;
 use linerate_contract::{Causes, ErrorKind, HandshakeCounts, Spec, TlsFailure};
+use linerate_proto::events::{EventKind, Events};
 use linerate_proto::http::response::{LastHead, Odd, Parser};
 use mix::{Kind, Mix};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use verify::Check;
 
 /// Pipelined requests fit any socket buffer, in bytes: a peer whose answers are not read would not read more.
@@ -45,6 +47,10 @@ pub struct Http<C, const SEVERAL: bool = false> {
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     depth: u16,
+    /// Requests that vary: the number of the next one, of all threads; the seed, and a buffer for a body.
+    numbers: Arc<AtomicU64>,
+    seed: u64,
+    body: Vec<u8>,
     buffer: Box<[u8]>,
     reader: Reader<SEVERAL>,
 }
@@ -58,6 +64,11 @@ struct Reader<const SEVERAL: bool> {
     /// Answers by what is odd about them, in the order of [`Odd::ALL`].
     odd: [u64; Odd::ALL.len()],
     last: LastHead,
+    /// What is timed within answers, and how much of it the last look at the socket brought.
+    events: Option<EventKind>,
+    arrived: u32,
+    /// The number of the request that the last answer belongs to.
+    answered: u32,
     /// Further answers of the connection that received the last one.
     further: VecDeque<Result<Reply, ErrorKind>>,
 }
@@ -68,20 +79,29 @@ pub struct HttpConnection<W> {
     socket: OwnedFd,
     /// Bytes of the requests that were sent.
     sent: u32,
+    /// The request under way, where each is another.
+    own: Option<Box<Own>>,
     wire: W,
     exchange: Exchange,
+}
+
+/// A request that no other connection sends.
+#[derive(Debug, Default)]
+struct Own {
+    bytes: Vec<u8>,
 }
 
 /// Requests and answers of a connection.
 #[derive(Debug)]
 struct Exchange {
     /// The number of the request under way, where there are several.
-    kind: Option<u16>,
+    kind: Option<u32>,
     /// Requests that are sent together, and the number of their outstanding answers.
     asked: u16,
     due: u16,
     parser: Parser,
     check: Check,
+    events: Events,
 }
 
 impl<W> AsFd for HttpConnection<W> {
@@ -95,6 +115,7 @@ const ROOM: Room = Room { input: BUFFER, records: 1 };
 
 impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
     type Connection = HttpConnection<C::Wire>;
+    const SEVERAL: bool = SEVERAL;
 
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
         let (dialer, connector) = (Dialer::new(spec)?, C::new(spec)?);
@@ -111,6 +132,9 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             handshakes: None,
             requests: requests.repeat(depth.into()).into(),
             depth,
+            numbers: Arc::new(AtomicU64::new(1)),
+            seed: spec.seed,
+            body: Vec::new(),
             buffer: vec![0; BUFFER].into(),
             reader: Reader {
                 mix,
@@ -118,6 +142,9 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
                 causes: Causes::default(),
                 odd: [0; Odd::ALL.len()],
                 last: LastHead::default(),
+                events: events(spec)?,
+                arrived: 0,
+                answered: 0,
                 further: VecDeque::with_capacity(depth.into()),
             },
         })
@@ -133,8 +160,8 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         }
         let wire = self.connector.wire(ROOM)?;
         let (parser, check) = (Parser::new(self.reader.mix.kind(None).bodiless), Check::default());
-        let exchange = Exchange { kind: None, asked: 1, due: 0, parser, check };
-        Ok(HttpConnection { socket, sent: 0, wire, exchange })
+        let exchange = Exchange { kind: None, asked: 1, due: 0, parser, check, events: Events::default() };
+        Ok(HttpConnection { socket, sent: 0, own: None, wire, exchange })
     }
 
     #[inline]
@@ -160,8 +187,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         if flow == Flow::Done
             && let Some(resumed) = connection.wire.take_handshake()
         {
-            let counts = self.handshakes.get_or_insert_default();
-            *(if resumed { &mut counts.resumed } else { &mut counts.full }) += 1;
+            self.handshakes.get_or_insert_default().add(resumed);
             self.security = self.security.take().or_else(|| connection.wire.security());
         }
         Ok(flow)
@@ -182,14 +208,23 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         if C::Wire::SHAKES && self.establish(connection)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
-        let HttpConnection { socket, sent, wire, exchange } = connection;
+        let HttpConnection { socket, sent, own, wire, exchange } = connection;
         if SEVERAL && exchange.kind.is_none() {
-            exchange.kind = Some(self.reader.mix.choose());
-            exchange.parser = Parser::new(self.reader.mix.kind(exchange.kind).bodiless);
+            exchange.kind = Some(self.reader.mix.order.choose());
+            let kind = self.reader.mix.kind(exchange.kind);
+            exchange.parser = Parser::new(kind.bodiless);
+            if let Some(varying) = &kind.varying {
+                let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+                let own = own.get_or_insert_default();
+                varying.render(&mut own.bytes, &mut self.body, number, self.seed);
+            }
         }
         let kind = self.reader.mix.kind(exchange.kind);
         let (start, length) = (if SEVERAL { kind.start } else { 0 }, kind.length);
-        let bytes = &self.requests[start..start + length * usize::from(exchange.asked)];
+        let bytes = match own {
+            Some(own) if SEVERAL && kind.varying.is_some() => &own.bytes[..],
+            _ => &self.requests[start..start + length * usize::from(exchange.asked)],
+        };
         match wire.send(socket, &mut Requests { bytes, sent }) {
             Ok(Flow::Done) => {
                 *sent = 0;
@@ -225,7 +260,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         let Exchange { kind, parser, .. } = &connection.exchange;
         let again = parser.is_fresh() && self.reader.mix.kind(*kind).idempotent;
         if let Some(number) = kind.filter(|_| again) {
-            self.reader.mix.give_back(number);
+            self.reader.mix.order.give_back(number);
         }
         again
     }
@@ -256,6 +291,22 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             }
         }
         Ok(Reply::Unfinished)
+    }
+
+    fn has_begun(&self, connection: &Self::Connection) -> bool {
+        !connection.exchange.parser.is_fresh()
+    }
+
+    fn take_events(&mut self) -> u32 {
+        std::mem::take(&mut self.reader.arrived)
+    }
+
+    fn asked(&self, connection: &Self::Connection) -> Option<u32> {
+        connection.exchange.kind
+    }
+
+    fn answered(&self) -> u32 {
+        self.reader.answered
     }
 
     fn security(&self) -> Option<String> {
@@ -326,6 +377,12 @@ impl Source for Requests<'_> {
         *self.sent += count as u32;
         count
     }
+}
+
+/// `options.events`: what is timed within responses; default nothing.
+pub(in crate::layer) fn events(spec: &Spec) -> Result<Option<EventKind>, Refusal> {
+    let wrong = |e| Refusal::BadSpec(format!("\"options.events\": {e}"));
+    spec.option("events").map(|kind| kind.parse().map_err(wrong)).transpose()
 }
 
 /// `options.pipeline`: how many requests, of `request` bytes each, are sent together; default 1.

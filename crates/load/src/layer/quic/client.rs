@@ -8,12 +8,13 @@ pub(crate) use protocol::{ClientProtocol, Fault};
 
 use super::{Epoch, LONGEST, Outgoing, STREAM_WINDOW, mode, transport};
 use crate::held::Held;
-use crate::layer::wire::tls::{client_config, server_name};
-use crate::layer::{Begun, Flow, LaneEnd, Lanes, Layer, Reply};
+use crate::layer::order::Order;
+use crate::layer::wire::tls::{client_config, full_handshakes, server_name};
+use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, Reply};
 use crate::packets::{self, Inbox, Mode, widen_buffers};
 use crate::refusal::Refusal;
 use bytes::{Bytes, BytesMut};
-use linerate_contract::{ErrorKind, Nanos, Spec, StreamCounts, TlsFailure, clock};
+use linerate_contract::{ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, TlsFailure, clock};
 use nix::errno::Errno;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
@@ -39,13 +40,16 @@ const LEAST_WINDOW: u32 = 12 << 10;
 pub(crate) struct Quic<P: ClientProtocol> {
     shared: Arc<Shared>,
     protocol: P,
-    request: Bytes,
+    requests: Box<[Bytes]>,
+    order: Order,
     inbox: Inbox,
     outgoing: Outgoing,
-    ended: Vec<(Begun, LaneEnd)>,
+    ended: Vec<Ending>,
     security: Option<String>,
     tls_failure: Option<TlsFailure>,
     counts: StreamCounts,
+    /// Connections.
+    established: u64,
 }
 
 /// What all threads have.
@@ -57,6 +61,7 @@ struct Shared {
     endpoint: Arc<EndpointConfig>,
     client: ClientConfig,
     streams: u16,
+    order: Order,
     /// Connections outlive an operation.
     persistent: bool,
     epoch: Epoch,
@@ -89,6 +94,10 @@ pub(crate) struct QuicConnection<P: ClientProtocol> {
 struct Lane<R> {
     stream: Option<StreamId>,
     begun: Begun,
+    request: u32,
+    /// When the first byte of an answer arrived that did not arrive at once, and the last event; else zero.
+    first: Nanos,
+    last_event: Nanos,
     reader: R,
     /// Bytes of the request so far.
     sent: usize,
@@ -133,6 +142,7 @@ impl<P: ClientProtocol> Layer for Quic<P> {
             endpoint: Arc::default(),
             client,
             streams,
+            order: Order::new(spec)?,
             persistent,
             epoch: Epoch::now(),
         };
@@ -184,6 +194,10 @@ impl<P: ClientProtocol> Layer for Quic<P> {
         Ok(if has_more { Reply::Unfinished } else { Reply::Waiting })
     }
 
+    fn can_send_again(&mut self, connection: &mut Self::Connection, _kind: ErrorKind) -> bool {
+        connection.under_way == 0
+    }
+
     fn due(&self, connection: &Self::Connection) -> Nanos {
         connection.due
     }
@@ -201,6 +215,13 @@ impl<P: ClientProtocol> Layer for Quic<P> {
 
     fn tls_failure(&self) -> Option<TlsFailure> {
         self.tls_failure.clone()
+    }
+
+    /// The state machine does not say whether a session was resumed; a client looks at a certificate in a
+    /// full handshake alone.
+    fn handshakes(&self) -> Option<HandshakeCounts> {
+        let full = full_handshakes().min(self.established);
+        Some(HandshakeCounts { full, resumed: self.established - full })
     }
 
     fn statuses(&self) -> BTreeMap<String, u64> {
@@ -225,13 +246,15 @@ impl<P: ClientProtocol> Lanes for Quic<P> {
         let Some(stream) = connection.next.take() else { return };
         let free = connection.lanes.iter_mut().find(|lane| lane.stream.is_none());
         let lane = free.expect("there is room for an operation");
-        (lane.stream, lane.begun, lane.sent) = (Some(stream), begun, 0);
-        self.protocol.begin(&mut lane.reader);
+        let request = if self.requests.len() > 1 { self.order.choose() } else { 0 };
+        (lane.stream, lane.begun, lane.request, lane.sent) = (Some(stream), begun, request, 0);
+        (lane.first, lane.last_event) = (Nanos::ZERO, Nanos::ZERO);
+        self.protocol.begin(&mut lane.reader, request);
         connection.under_way += 1;
         connection.closes |= !self.shared.persistent;
         self.counts.most = self.counts.most.max(connection.under_way);
         connection.next = connection.connection.streams().open(Dir::Bi);
-        write(&mut connection.connection, &self.request, stream, &mut lane.sent);
+        write(&mut connection.connection, &self.requests[request as usize], stream, &mut lane.sent);
     }
 
     #[inline]
@@ -240,7 +263,7 @@ impl<P: ClientProtocol> Lanes for Quic<P> {
     }
 
     #[inline]
-    fn ended(&mut self) -> Drain<'_, (Begun, LaneEnd)> {
+    fn ended(&mut self) -> Drain<'_, Ending> {
         self.ended.drain(..)
     }
 
@@ -264,7 +287,8 @@ impl<P: ClientProtocol> Lanes for Quic<P> {
 impl<P: ClientProtocol> Quic<P> {
     fn with(shared: Arc<Shared>, protocol: P) -> Self {
         Self {
-            request: protocol.request(),
+            requests: protocol.requests(),
+            order: shared.order.clone(),
             protocol,
             inbox: Inbox::new(shared.mode, LONGEST),
             outgoing: Outgoing::default(),
@@ -272,6 +296,7 @@ impl<P: ClientProtocol> Quic<P> {
             security: None,
             tls_failure: None,
             counts: StreamCounts::default(),
+            established: 0,
             shared,
         }
     }

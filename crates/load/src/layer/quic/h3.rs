@@ -3,11 +3,13 @@
 use super::client::{ClientProtocol, Fault};
 use super::server::{Content, ServerProtocol};
 use crate::layer::Answer;
-use crate::layer::http::STATUSES;
+use crate::layer::h2::each_request;
 use crate::layer::http::verify::{Check, Verifier};
+use crate::layer::http::{STATUSES, events};
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use linerate_contract::{ErrorKind, Spec, page};
+use linerate_proto::events::{EventKind, Events};
 use linerate_proto::h3::client::{self, AnswerReader, EncodedRequest};
 use linerate_proto::h3::control::{PeerStream, opening};
 use linerate_proto::h3::server::{self, Reply, RequestReader};
@@ -21,10 +23,10 @@ const LARGEST_PAGE: u64 = 1 << 30;
 /// The client's end.
 #[derive(Debug, Clone)]
 pub(crate) struct H3 {
-    request: Bytes,
-    is_head: bool,
+    /// Each with its verifier, and whether its method is HEAD.
+    requests: Box<[(Bytes, Verifier, bool)]>,
     opening: Bytes,
-    verifier: Verifier,
+    events: Option<EventKind>,
     statuses: Box<[u64; STATUSES]>,
 }
 
@@ -32,8 +34,11 @@ pub(crate) struct H3 {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
     reader: AnswerReader,
+    request: u32,
     check: Check,
     status: u16,
+    events: Events,
+    arrived: u32,
 }
 
 impl ClientProtocol for H3 {
@@ -44,21 +49,22 @@ impl ClientProtocol for H3 {
     type PeerStream = PeerStream;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let request = spec.request.clone().unwrap_or_default();
-        let host = request.host.clone().or_else(|| spec.connect.map(|address| address.to_string()));
-        let host = host.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
-        let encoded = EncodedRequest::new(spec.path.as_deref().unwrap_or("/"), &host, &request)?;
+        let mut requests = Vec::new();
+        each_request(spec, |path, host, request, expect| {
+            let EncodedRequest { bytes, is_head } = EncodedRequest::new(path, host, request)?;
+            requests.push((bytes.into(), Verifier::new(expect)?, is_head));
+            Ok(())
+        })?;
         Ok(Self {
-            request: encoded.bytes.into(),
-            is_head: encoded.is_head,
+            requests: requests.into(),
             opening: opening().into(),
-            verifier: Verifier::new(spec.expect)?,
+            events: events(spec)?,
             statuses: Box::new([0; STATUSES]),
         })
     }
 
-    fn request(&self) -> Bytes {
-        self.request.clone()
+    fn requests(&self) -> Box<[Bytes]> {
+        self.requests.iter().map(|(bytes, ..)| bytes.clone()).collect()
     }
 
     fn opening(&self) -> Bytes {
@@ -66,15 +72,24 @@ impl ClientProtocol for H3 {
     }
 
     #[inline]
-    fn begin(&mut self, reading: &mut Reading) {
-        reading.reader.begin(self.is_head);
-        (reading.check, reading.status) = (self.verifier.begin(), 0);
+    fn begin(&mut self, reading: &mut Reading, request: u32) {
+        let (_, verifier, is_head) = &mut self.requests[request as usize];
+        reading.reader.begin(*is_head);
+        (reading.request, reading.check, reading.status) = (request, verifier.begin(), 0);
+        reading.events = Events::default();
+    }
+
+    #[inline]
+    fn take_events(reading: &mut Reading) -> u32 {
+        std::mem::take(&mut reading.arrived)
     }
 
     #[inline]
     fn feed(&mut self, reading: &mut Reading, bytes: &[u8]) -> Result<(), Fault> {
-        let Reading { reader, check, status } = reading;
-        let mut taking = Taking { verifier: &self.verifier, check, status, wrong: None };
+        let Reading { reader, request, check, status, events, arrived } = reading;
+        let (_, verifier, _) = &self.requests[*request as usize];
+        let timed = self.events.map(|kind| (kind, events, arrived));
+        let mut taking = Taking { verifier, check, status, timed, wrong: None };
         let fed = reader.feed(bytes, &mut taking);
         let wrong = taking.wrong;
         if let Some(kind) = wrong {
@@ -93,7 +108,7 @@ impl ClientProtocol for H3 {
     fn finish(&mut self, reading: &mut Reading) -> Result<Answer, Fault> {
         let bytes = reading.reader.finish().map_err(|code| self.fault(reading.status, code))?;
         self.count(reading.status);
-        let verified = self.verifier.answer(&reading.check, bytes)?;
+        let verified = self.requests[reading.request as usize].1.answer(&reading.check, bytes)?;
         Ok(Answer { bytes, verified, reusable: true })
     }
 
@@ -140,6 +155,7 @@ struct Taking<'a> {
     verifier: &'a Verifier,
     check: &'a mut Check,
     status: &'a mut u16,
+    timed: Option<(EventKind, &'a mut Events, &'a mut u32)>,
     wrong: Option<ErrorKind>,
 }
 
@@ -154,6 +170,9 @@ impl client::Answer for Taking<'_> {
     #[inline]
     fn body(&mut self, at: u64, bytes: &[u8]) {
         self.verifier.body(self.check, at, bytes);
+        if let Some((kind, events, arrived)) = &mut self.timed {
+            **arrived += events.feed(*kind, bytes);
+        }
     }
 }
 

@@ -40,8 +40,8 @@ impl ClientProtocol for Perf {
         Ok(Self { request: request.into(), answer })
     }
 
-    fn request(&self) -> Bytes {
-        self.request.clone()
+    fn requests(&self) -> Box<[Bytes]> {
+        [self.request.clone()].into()
     }
 
     fn opening(&self) -> Bytes {
@@ -49,7 +49,7 @@ impl ClientProtocol for Perf {
     }
 
     #[inline]
-    fn begin(&mut self, reader: &mut u64) {
+    fn begin(&mut self, reader: &mut u64, _request: u32) {
         *reader = 0;
     }
 
@@ -150,7 +150,7 @@ mod tests {
         spec.set_option("answer", 5_000_000_000_u64);
         let client = Perf::new(&spec).unwrap();
         let (service, mut prefix) = (PerfService::new(&spec).unwrap(), Prefix::default());
-        let request = client.request();
+        let request = &client.requests()[0];
         request.chunks(3).for_each(|piece| service.feed(&mut prefix, piece).unwrap());
         assert_eq!((request.len(), service.finish(&prefix).unwrap().total), (100, 5_000_000_000));
         assert_eq!(service.finish(&Prefix::default()).unwrap_err(), 1);

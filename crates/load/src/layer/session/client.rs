@@ -11,7 +11,9 @@ use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, stream_error};
 use crate::{clock, tcp_info};
-use linerate_contract::{Causes, Direction, ErrorKind, Nanos, Spec, TcpInfo, TlsFailure, page};
+use linerate_contract::{
+    Causes, Direction, ErrorKind, HandshakeCounts, Nanos, Spec, TcpInfo, TlsFailure, page,
+};
 use linerate_proto::websocket::End;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{Shutdown, shutdown};
@@ -91,6 +93,7 @@ pub struct Sessions<C, F, K> {
     kind: K,
     spec: Arc<Spec>,
     security: Option<String>,
+    handshakes: Option<HandshakeCounts>,
     tls_failure: Option<TlsFailure>,
     causes: Causes,
     room: Room,
@@ -107,6 +110,7 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
             kind: self.kind.clone(),
             spec: self.spec.clone(),
             security: self.security.clone(),
+            handshakes: self.handshakes,
             tls_failure: self.tls_failure.clone(),
             causes: self.causes.clone(),
             room: self.room,
@@ -155,6 +159,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             kind: K::new(spec)?,
             spec: Arc::new(spec.clone()),
             security: None,
+            handshakes: None,
             tls_failure: None,
             causes: Causes::default(),
             room,
@@ -186,6 +191,9 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         if flow == Flow::Done {
             connection.established = true;
             self.security = self.security.take().or_else(|| connection.session.security());
+            if let Some(resumed) = connection.session.take_handshake() {
+                self.handshakes.get_or_insert_default().add(resumed);
+            }
         }
         Ok(flow)
     }
@@ -291,6 +299,10 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
 
     fn security(&self) -> Option<String> {
         self.security.clone()
+    }
+
+    fn handshakes(&self) -> Option<HandshakeCounts> {
+        self.handshakes
     }
 
     fn tls_failure(&self) -> Option<TlsFailure> {

@@ -74,6 +74,10 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
         self.wire.security()
     }
 
+    pub fn take_handshake(&mut self) -> Option<bool> {
+        self.wire.take_handshake()
+    }
+
     pub fn tls_failure(&self) -> Option<TlsFailure> {
         self.wire.tls_failure()
     }

@@ -63,7 +63,7 @@ impl<P: Passage> Wire for PlainWire<P> {
     #[inline]
     fn send(&mut self, socket: &OwnedFd, source: &mut impl Source) -> Result<Flow, ErrorKind> {
         loop {
-            if self.flush(socket)? == Flow::Blocked {
+            if self.output.is_some() && self.flush(socket)? == Flow::Blocked {
                 return Ok(Flow::Blocked);
             }
             loop {

@@ -8,12 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 use linerate_contract::{Refusal, Request};
 use std::sync::Arc;
 
-/// The request of all streams.
+/// A request, for all streams or, of several, for some.
 #[derive(Debug, Clone)]
 pub struct EncodedRequest {
     pub(super) blocks: Blocks,
     pub(super) body: Arc<[u8]>,
     pub(super) is_head: bool,
+    /// Its number, where a connection has several: the peer's table then keeps none of them.
+    pub(super) number: Option<u32>,
 }
 
 impl EncodedRequest {
@@ -61,10 +63,16 @@ impl EncodedRequest {
             let most = frame::LONGEST;
             return Err(Refusal::BadSpec(format!("\"request\" has more than {most} bytes of headers")));
         }
-        Ok(Self { blocks, body: body.into(), is_head: list.is_head() })
+        Ok(Self { blocks, body: body.into(), is_head: list.is_head(), number: None })
     }
 
-    pub fn body(&self) -> &[u8] {
+    /// Connections have others, too; this is its place among all.
+    pub fn is_one_of_several(&mut self, number: u32) {
+        self.number = Some(number);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 }

@@ -198,7 +198,7 @@ fn bodies_of_requests_wait_for_the_windows_of_stream_and_connection() {
     let take = |client: &mut Client| {
         let mut data = 0;
         loop {
-            let bytes = client.pending(body.as_bytes()).to_vec();
+            let bytes = client.pending(std::slice::from_ref(&request)).to_vec();
             if bytes.is_empty() {
                 return data;
             }

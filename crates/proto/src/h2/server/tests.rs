@@ -42,20 +42,26 @@ impl Answers for Count {
 }
 
 /// Moves bytes in pieces of this size until both ends are silent.
-fn exchange(client: &mut Client, server: &mut Server, body: &[u8], page: &[u8], piece: usize) -> Count {
-    exchanged(client, server, body, &Content::page(page), piece)
+fn exchange(
+    client: &mut Client,
+    server: &mut Server,
+    request: &EncodedRequest,
+    page: &[u8],
+    piece: usize,
+) -> Count {
+    exchanged(client, server, request, &Content::page(page), piece)
 }
 
 fn exchanged(
     client: &mut Client,
     server: &mut Server,
-    body: &[u8],
+    request: &EncodedRequest,
     content: &Content,
     piece: usize,
 ) -> Count {
     let (mut count, mut room) = (Count::default(), vec![0; piece.max(200)]);
     loop {
-        let sent = client.pending(body).to_vec();
+        let sent = client.pending(std::slice::from_ref(request)).to_vec();
         client.advance(sent.len());
         sent.chunks(piece).for_each(|piece| server.feed(piece).unwrap());
         let mut silent = sent.is_empty();
@@ -79,11 +85,12 @@ fn request(request: &Request) -> EncodedRequest {
 fn client_and_server_understand_each_other_in_pieces_of_any_size() {
     for (piece, size) in [(1, 10), (7, 300), (1_000, 100_000), (16_384, 100_000), (64, 0)] {
         let (mut client, mut server) = (Client::new(10), Server::default());
-        exchange(&mut client, &mut server, b"", &PAGE[..size], piece);
+        let get = request(&Request::default());
+        exchange(&mut client, &mut server, &get, &PAGE[..size], piece);
         assert!(client.is_open());
         for _ in 0..5 {
-            (0..10).for_each(|_| assert!(client.start(&request(&Request::default())).is_some()));
-            let count = exchange(&mut client, &mut server, b"", &PAGE[..size], piece);
+            (0..10).for_each(|_| assert!(client.start(&get).is_some()));
+            let count = exchange(&mut client, &mut server, &get, &PAGE[..size], piece);
             assert_eq!((count.ends, count.bytes), (vec![Ended::Complete; 10], 10 * size as u64));
             assert!(count.content.iter().all(|byte| *byte == b'p') && count.rpc_statuses.is_empty());
             assert_eq!(count.statuses, [200; 10]);
@@ -99,10 +106,10 @@ fn calls_of_grpc_have_a_message_each_way_and_a_status_in_trailers() {
         let request = Request { body: STANDARD.encode(&message), ..Request::default() };
         let call = EncodedRequest::grpc("http", "/shop.Items/Get", "h", &request, 1).unwrap();
         assert_eq!(call.body(), client::prefixed(&message));
-        exchanged(&mut client, &mut server, b"", &content, piece);
+        exchanged(&mut client, &mut server, &call, &content, piece);
         for _ in 0..3 {
             (0..4).for_each(|_| assert!(client.start(&call).is_some()));
-            let count = exchanged(&mut client, &mut server, call.body(), &content, piece);
+            let count = exchanged(&mut client, &mut server, &call, &content, piece);
             assert_eq!((count.ends, count.rpc_statuses), (vec![Ended::Complete; 4], vec![0; 4]));
             let reply = rpc_reply(&PAGE[..size]);
             assert_eq!(count.bytes, 4 * reply.len() as u64);
@@ -117,9 +124,9 @@ fn a_get_is_no_call_and_a_call_is_no_get() {
     let get = request(&Request::default());
     for (request, content) in [(get, Content::reply(b"", 1)), (call, Content::page(b""))] {
         let (mut client, mut server) = (Client::new(1), Server::default());
-        exchanged(&mut client, &mut server, b"", &content, 100);
+        exchanged(&mut client, &mut server, &request, &content, 100);
         client.start(&request);
-        let count = exchanged(&mut client, &mut server, request.body(), &content, 100);
+        let count = exchanged(&mut client, &mut server, &request, &content, 100);
         assert_eq!((count.statuses, count.rpc_statuses), (vec![400], vec![]));
     }
 }
@@ -135,10 +142,11 @@ fn bodies_are_accepted_and_methods_other_than_get_and_head_are_refused() {
         ("GET", "", 200, PAGE.len() as u64),
     ] {
         let (mut client, mut server) = (Client::new(4), Server::default());
-        exchange(&mut client, &mut server, b"", PAGE, 1_000);
         let asked = Request { method: Some(method.into()), body: body.into(), ..Request::default() };
-        client.start(&request(&asked)).unwrap();
-        let count = exchange(&mut client, &mut server, body.as_bytes(), PAGE, 1_000);
+        let asked = request(&asked);
+        exchange(&mut client, &mut server, &asked, PAGE, 1_000);
+        client.start(&asked).unwrap();
+        let count = exchange(&mut client, &mut server, &asked, PAGE, 1_000);
         assert_eq!((count.statuses, count.bytes), (vec![status], bytes), "{method}");
         assert_eq!(count.ends, [Ended::Complete]);
     }

@@ -1,8 +1,9 @@
 //! Results by a parameter: an axis of the table that has numbers, such as threads, connections or sizes. With
 //! threads or CPUs: the line of ideal scaling. By offered load: latency and CPU, whatever the table's metric.
 
-use super::axis::Axis;
-use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP, short};
+use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP};
+use crate::axis::Axis;
+use crate::axis::short;
 use crate::html::bars;
 use crate::layout::{self, Alternative, Group};
 use crate::model::{CellReport, TableCell, TableReport};
@@ -16,8 +17,8 @@ use std::collections::BTreeSet;
 /// What is drawn of a cell: the value and its interval.
 type Value<'a> = Box<dyn Fn(&Alternative<'_>) -> Option<(f64, [f64; 2])> + 'a>;
 
-/// The name of the axis of offered load.
-pub(super) const LOAD: &str = "load";
+pub(super) use crate::model::LOAD_AXIS as LOAD;
+
 const LATENCY: &str = "latency, µs";
 /// Axes by which a rate should grow in proportion.
 const SCALING: [&str; 2] = ["threads", "cpus"];
@@ -209,6 +210,7 @@ fn plot(
         x,
         y,
         lines,
+        is_higher_better: what.is_rate,
         ideal,
     })
 }

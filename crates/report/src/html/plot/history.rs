@@ -1,6 +1,6 @@
 //! Ratios of one cell, run after run.
 
-use super::axis::{Axis, px};
+use crate::axis::{Axis, px};
 use maud::{Markup, html};
 
 /// The size of a drawing.

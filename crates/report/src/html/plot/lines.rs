@@ -1,6 +1,6 @@
 //! A figure of lines, with bands, in a frame with two axes and a legend.
 
-use super::axis::{Axis, px};
+use crate::axis::{Axis, px, short};
 use crate::numbers::plain;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -15,6 +15,8 @@ pub(super) const TOP: f64 = 10.0;
 pub(super) const BOTTOM: f64 = HEIGHT - 42.0;
 /// Colours with dashes in the style sheet; further lines are wide ones of the same colours.
 const STYLES: usize = 8;
+/// The best lines are drawn; the others when a reader opens their list.
+const SHOWN: usize = 5;
 
 pub(super) struct LinePlot {
     pub(super) title: String,
@@ -26,6 +28,7 @@ pub(super) struct LinePlot {
     pub(super) y: Axis,
     pub(super) x_ticks: Vec<(f64, String)>,
     pub(super) lines: Vec<PlotLine>,
+    pub(super) is_higher_better: bool,
     /// A line for comparison, such as ideal scaling.
     pub(super) ideal: Vec<(f64, f64)>,
 }
@@ -41,6 +44,8 @@ pub(super) struct PlotLine {
 impl LinePlot {
     pub(super) fn markup(&self, id: &str) -> Markup {
         let (title, text) = (format!("{id}~t"), format!("{id}~d"));
+        let lines = self.sorted();
+        let (shown, more) = lines.split_at(lines.len().min(SHOWN));
         html! {
             figure.plot id=(id) {
                 svg role="img" aria-labelledby=(title) aria-describedby=(text)
@@ -48,8 +53,8 @@ impl LinePlot {
                     title id=(title) { (self.title) }
                     desc id=(text) { (self.text()) }
                     (self.frame())
-                    @for (i, line) in self.lines.iter().enumerate() {
-                        g class=(style(i)) data-name=(line.name) {
+                    @for (i, line) in lines.iter().enumerate() {
+                        g class={ (style(i)) @if i >= SHOWN { " more" } } data-name=(line.name) {
                             @if line.band.len() > 1 { path.area d=(self.area(line)) {} }
                             path.line d=(self.path(&line.points)) {}
                             @if line.has_dots { path.point d=(self.dots(line)) {} }
@@ -59,10 +64,27 @@ impl LinePlot {
                 }
                 figcaption {
                     strong { (self.title) } " " (self.caption)
-                    (legend(self.lines.iter().map(|line| line.name.as_str()), self.ideal.len() > 1))
+                    (legend(shown, 0, self.ideal.len() > 1))
+                    @if !more.is_empty() {
+                        details.lines { summary { (more.len()) " more" } (legend(more, SHOWN, false)) }
+                    }
                 }
             }
         }
+    }
+
+    /// The best line first, by the geometric mean of its points.
+    fn sorted(&self) -> Vec<&PlotLine> {
+        let mean = |line: &PlotLine| {
+            let logs = line.points.iter().map(|(_, y)| y.max(f64::MIN_POSITIVE).ln());
+            logs.sum::<f64>() / line.points.len().max(1) as f64
+        };
+        let merit = |line: &PlotLine| if self.is_higher_better { -mean(line) } else { mean(line) };
+        let mut lines: Vec<&PlotLine> = self.lines.iter().collect();
+        if lines.len() > SHOWN {
+            lines.sort_by(|a, b| merit(a).total_cmp(&merit(b)));
+        }
+        lines
     }
 
     fn frame(&self) -> Markup {
@@ -116,12 +138,12 @@ impl LinePlot {
     }
 }
 
-/// Colour and dash of each line, with its name.
-pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, has_ideal: bool) -> Markup {
+/// Colour and dash of each line, with its name; `first` lines are in another list.
+fn legend(lines: &[&PlotLine], first: usize, has_ideal: bool) -> Markup {
     html! {
         ul.legend {
-            @for (i, name) in names.enumerate() {
-                li data-name=(name) { (sample(&style(i), "line")) " " (name) }
+            @for (i, line) in lines.iter().enumerate() {
+                li data-name=(line.name) { (sample(&style(first + i), "line")) " " (line.name) }
             }
             @if has_ideal { li { (sample("", "ideal")) " in proportion" } }
         }
@@ -140,31 +162,9 @@ fn sample(class: &str, line: &str) -> Markup {
     }
 }
 
-/// `20k`, `1.5M`: as short as an axis needs.
-pub(super) fn short(value: f64) -> String {
-    let (divisor, suffix) = match value.abs() {
-        v if v >= 1e9 => (1e9, "G"),
-        v if v >= 1e6 => (1e6, "M"),
-        v if v >= 1e4 => (1e3, "k"),
-        _ => (1.0, ""),
-    };
-    let scaled = value / divisor;
-    // Ticks have one or two digits; the rest is rounding of binary numbers.
-    let digits = (2 - scaled.abs().log10().floor().clamp(-6.0, 2.0) as i32).max(0) as usize;
-    let text = format!("{scaled:.digits$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text}{suffix}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_of_an_axis_are_short() {
-        let texts = [0.0, 0.05, 0.2, 5.0, 150.0, 2_000.0, 20_000.0, 1_500_000.0].map(short);
-        assert_eq!(texts, ["0", "0.05", "0.2", "5", "150", "2000", "20k", "1.5M"]);
-    }
 
     #[test]
     fn a_plot_has_a_title_and_its_ends_in_words() {
@@ -183,6 +183,7 @@ mod tests {
             y: Axis::linear(0.0, 30.0, BOTTOM, TOP),
             x_ticks: vec![(1.0, "1".to_owned())],
             lines: vec![line],
+            is_higher_better: true,
             ideal: vec![(1.0, 10.0), (2.0, 20.0)],
         };
         let markup = plot.markup("p").into_string();

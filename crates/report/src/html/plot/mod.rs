@@ -7,7 +7,6 @@
 //! | by a parameter | an axis of the table with numbers: threads, connections, sizes, offered load |
 //! | layers | tables that compare layers |
 
-mod axis;
 mod by_axis;
 mod history;
 mod lines;
@@ -15,7 +14,6 @@ mod over_time;
 mod percentiles;
 mod waterfall;
 
-pub(crate) use axis::{Axis, px};
 pub(crate) use history::{HistoryMark, history};
 
 use super::anchor;

@@ -1,8 +1,9 @@
 //! Throughput over the time of a stream.
 
-use super::axis::Axis;
-use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP, short};
+use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP};
 use super::of_group;
+use crate::axis::Axis;
+use crate::axis::short;
 use crate::layout::Group;
 use crate::model::SeriesReport;
 
@@ -39,6 +40,7 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
         x,
         y: Axis::linear(0.0, highest * 1.05, BOTTOM, TOP),
         lines: lines.collect(),
+        is_higher_better: true,
         ideal: Vec::new(),
     })
 }

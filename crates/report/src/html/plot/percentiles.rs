@@ -1,8 +1,8 @@
 //! Latency by percentile: the x axis has a step for each tenth of the operations left.
 
-use super::axis::Axis;
 use super::lines::{BOTTOM, LEFT, LinePlot, PlotLine, RIGHT, TOP};
 use super::of_group;
+use crate::axis::Axis;
 use crate::layout::{Group, Part};
 use linerate_analysis::stats::latency::LatencyCurve;
 
@@ -58,6 +58,7 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
         y: Axis::fitting(values.chain(bands), BOTTOM, TOP)?,
         x_ticks: x_ticks.collect(),
         lines: lines.collect(),
+        is_higher_better: false,
         ideal: Vec::new(),
     })
 }

@@ -1,8 +1,9 @@
 //! What each layer adds: the time for the same work, from that of the plain socket on.
 
-use super::axis::{Axis, px};
-use super::lines::{WIDTH, short};
+use super::lines::WIDTH;
 use super::of_group;
+use crate::axis::short;
+use crate::axis::{Axis, px};
 use crate::layout::{self, Group, Part};
 use crate::model::TableReport;
 use crate::numbers::plain;

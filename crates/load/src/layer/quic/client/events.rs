@@ -1,12 +1,12 @@
 //! What comes of a server's datagrams: answers, the streams of the server's own, the end of a connection.
 
 use super::protocol::{ClientProtocol, Fault};
-use super::{Quic, QuicConnection, write};
-use crate::layer::LaneEnd;
+use super::{Lane, Quic, QuicConnection, write};
 use crate::layer::quic::open_stream;
 use crate::layer::wire::tls;
+use crate::layer::{Ending, LaneEnd};
 use bytes::Bytes;
-use linerate_contract::{ErrorKind, TlsFailure, clock};
+use linerate_contract::{ErrorKind, Nanos, TlsFailure, clock};
 use quinn_proto::{
     Connection, ConnectionError, Dir, Event, ReadError, ReadableError, StreamEvent, StreamId,
     TransportErrorCode, VarInt,
@@ -35,7 +35,8 @@ impl<P: ClientProtocol> Quic<P> {
                 Event::Stream(StreamEvent::Writable { id }) => {
                     let lane = connection.lanes.iter_mut().find(|lane| lane.stream == Some(id));
                     if let Some(lane) = lane {
-                        write(&mut connection.connection, &self.request, id, &mut lane.sent);
+                        let request = &self.requests[lane.request as usize];
+                        write(&mut connection.connection, request, id, &mut lane.sent);
                     }
                 }
                 Event::Stream(StreamEvent::Available { dir: Dir::Bi }) if connection.next.is_none() => {
@@ -52,6 +53,7 @@ impl<P: ClientProtocol> Quic<P> {
     #[cold]
     fn connected(&mut self, connection: &mut QuicConnection<P>) {
         connection.is_connected = true;
+        self.established += 1;
         self.security.get_or_insert_with(tls::security);
         open_stream(&mut connection.connection, self.protocol.opening());
         connection.next = connection.connection.streams().open(Dir::Bi);
@@ -78,6 +80,7 @@ impl<P: ClientProtocol> Quic<P> {
             _ => ErrorKind::Malformed,
         };
         connection.lost.get_or_insert(kind);
+        connection.closes = true;
     }
 
     /// Reads what has arrived of an answer.
@@ -85,12 +88,14 @@ impl<P: ClientProtocol> Quic<P> {
     fn read(&mut self, connection: &mut QuicConnection<P>, id: StreamId) {
         let Some(at) = connection.lanes.iter().position(|lane| lane.stream == Some(id)) else { return };
         let QuicConnection { lanes, kept, held, .. } = connection;
-        let reader = &mut lanes[at].reader;
+        let Lane { reader, begun, request, first, last_event, .. } = &mut lanes[at];
+        let mut has_begun = false;
         let mut stream = connection.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return };
         let end = loop {
             match chunks.next(usize::MAX) {
                 Ok(Some(chunk)) => {
+                    has_begun = true;
                     let before = P::kept(reader);
                     let fed = self.protocol.feed(reader, &chunk.bytes);
                     *kept = *kept + P::kept(reader) - before;
@@ -99,6 +104,13 @@ impl<P: ClientProtocol> Quic<P> {
                     }
                     if let Err(fault) = fed {
                         break Some(Err(fault));
+                    }
+                    let count = P::take_events(reader);
+                    if count > 0 {
+                        let now = clock::now();
+                        let end =
+                            LaneEnd::Events { count, last: std::mem::replace(last_event, now), at: now };
+                        self.ended.push(Ending { begun: *begun, first: Nanos::ZERO, request: *request, end });
                     }
                 }
                 Ok(None) => break Some(self.protocol.finish(reader)),
@@ -111,6 +123,8 @@ impl<P: ClientProtocol> Quic<P> {
         };
         let _ = chunks.finalize();
         match end {
+            // The rest arrives later.
+            None if has_begun && *first == Nanos::ZERO => *first = clock::now(),
             None => {}
             Some(Ok(answer)) => {
                 connection.has_answered = true;
@@ -197,7 +211,10 @@ impl<P: ClientProtocol> Quic<P> {
         let lane = &mut connection.lanes[at];
         lane.stream = None;
         connection.under_way -= 1;
-        self.ended.push((lane.begun, end));
+        if end == LaneEnd::Withdrawn {
+            self.order.give_back(lane.request);
+        }
+        self.ended.push(Ending { begun: lane.begun, first: lane.first, request: lane.request, end });
     }
 }
 

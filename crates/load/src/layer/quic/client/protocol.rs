@@ -23,14 +23,19 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     /// What the spec lacks.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
-    /// All bytes of an operation's stream.
-    fn request(&self) -> Bytes;
+    /// All bytes of an operation's stream, of each request.
+    fn requests(&self) -> Box<[Bytes]>;
 
     /// What a connection's first unidirectional stream carries; it has one if there is something.
     fn opening(&self) -> Bytes;
 
-    /// Before the first byte of an answer.
-    fn begin(&mut self, reader: &mut Self::Reader);
+    /// Before the first byte of an answer to the request with this number.
+    fn begin(&mut self, reader: &mut Self::Reader, request: u32);
+
+    /// The events of an answer since the last call, where the spec asks for them.
+    fn take_events(_reader: &mut Self::Reader) -> u32 {
+        0
+    }
 
     /// Bytes of an answer.
     ///

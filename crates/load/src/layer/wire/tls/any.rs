@@ -1,7 +1,8 @@
 //! TLS 1.2 and 1.3 over TCP, by rustls with ring: the end of a client whose server may be of any kind.
 //!
 //! Certificates are checked against `tls.authority`, or without one against the system's roots, or not at all
-//! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer offers it, as in browsers.
+//! (`request.insecure`, as with curl's `-k`). Sessions are resumed where a peer
+//! offers it, as in browsers, unless the spec says something else.
 
 use super::config::{bad, preferring_aes_128, protocols};
 use super::trust::{identified, reason, verifier};
@@ -10,7 +11,8 @@ use super::{describe_security, plain};
 use crate::layer::wire::{Flow, Received, Room, Sink, Source, Wire, Wires};
 use crate::refusal::Refusal;
 use crate::socket::{recv, send, stream_error};
-use linerate_contract::{ErrorKind, Spec, Tls, TlsFailure};
+use linerate_contract::resumption::Handshakes;
+use linerate_contract::{ErrorKind, Spec, TlsFailure};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 use rustls::pki_types::ServerName;
@@ -36,7 +38,7 @@ impl Wires for AnyTlsConnector {
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let request = spec.request.clone().unwrap_or_default();
-        let mut config = config(request.insecure, &spec.tls.clone().unwrap_or_default())?;
+        let mut config = config(request.insecure, spec)?;
         config.alpn_protocols = protocols(spec);
         let name = server_name(spec)?;
         let tunnel = spec.tunnel.as_ref().map(|tunnel| tunnel.request().into_bytes().into());
@@ -244,24 +246,36 @@ pub(in crate::layer) fn server_name(spec: &Spec) -> Result<ServerName<'static>, 
     ServerName::try_from(host.clone()).map_err(|e| Refusal::BadSpec(format!("\"request.host\": {host}: {e}")))
 }
 
-fn config(insecure: bool, tls: &Tls) -> Result<ClientConfig, Refusal> {
+fn config(insecure: bool, spec: &Spec) -> Result<ClientConfig, Refusal> {
+    let tls = spec.tls.clone().unwrap_or_default();
     let provider = preferring_aes_128();
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
     let verifier = verifier(insecure, &tls.authority, provider)?;
-    identified(builder.dangerous().with_custom_certificate_verifier(verifier), tls)
+    let Some(handshakes) = spec.choice::<Handshakes>()? else {
+        return identified(builder.dangerous().with_custom_certificate_verifier(verifier), &tls);
+    };
+    let verifier = handshakes.verifier(verifier, spec.connections);
+    let mut config = identified(builder.dangerous().with_custom_certificate_verifier(verifier), &tls)?;
+    config.resumption = handshakes.sessions(spec.connections);
+    Ok(config)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_contract::Role;
     use rustls::CipherSuite;
     use rustls::crypto::ring;
 
     #[test]
     fn the_client_prefers_aes_128_and_offers_the_others_too() {
-        let suites = &config(true, &Tls::default()).unwrap().crypto_provider().cipher_suites.clone();
+        let suites = &config(true, &Spec::new(Role::Client, "https", "rr"))
+            .unwrap()
+            .crypto_provider()
+            .cipher_suites
+            .clone();
         assert_eq!(suites[0].suite(), CipherSuite::TLS13_AES_128_GCM_SHA256);
         assert_eq!(suites.len(), ring::default_provider().cipher_suites.len());
     }

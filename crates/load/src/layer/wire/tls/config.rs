@@ -22,6 +22,8 @@ use std::sync::Arc;
 pub struct TlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    /// Sessions are resumed.
+    keeps_tickets: bool,
 }
 
 impl Wires for TlsConnector {
@@ -32,12 +34,14 @@ impl Wires for TlsConnector {
         let mut config = client_config(spec)?;
         config.enable_secret_extraction = true;
         let name = ServerName::try_from(tls.name.clone()).map_err(|e| bad("name", e))?;
-        Ok(Self { config: Arc::new(config), name })
+        let keeps_tickets = Handshakes::from_spec(spec)? == Handshakes::Resumed;
+        Ok(Self { config: Arc::new(config), name, keeps_tickets })
     }
 
     fn wire(&self, room: Room) -> Result<TlsWire, ErrorKind> {
         let connection = UnbufferedClientConnection::new(self.config.clone(), self.name.clone());
-        connection.map(|c| TlsWire::new(Handshake::client(c), room)).map_err(|_| ErrorKind::TlsFailed)
+        let wire = |c| TlsWire::new(Handshake::client(c), room, self.keeps_tickets);
+        connection.map(wire).map_err(|_| ErrorKind::TlsFailed)
     }
 }
 
@@ -62,7 +66,7 @@ impl Wires for TlsAcceptor {
 
     fn wire(&self, room: Room) -> Result<TlsWire, ErrorKind> {
         let connection = UnbufferedServerConnection::new(self.config.clone());
-        connection.map(|c| TlsWire::new(Handshake::server(c), room)).map_err(|_| ErrorKind::TlsFailed)
+        connection.map(|c| TlsWire::new(Handshake::server(c), room, false)).map_err(|_| ErrorKind::TlsFailed)
     }
 }
 
@@ -81,20 +85,11 @@ pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refus
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
     let insecure = spec.request.as_ref().is_some_and(|request| request.insecure);
     let verifier = verifier(insecure, &tls.authority, provider)?;
-    let handshakes = handshakes(spec)?;
+    let handshakes = Handshakes::from_spec(spec)?;
     let verifier = handshakes.verifier(verifier, spec.connections);
     let mut config = identified(builder.dangerous().with_custom_certificate_verifier(verifier), &tls)?;
     config.resumption = handshakes.sessions(spec.connections);
     Ok(config)
-}
-
-/// Sessions are resumed over QUIC alone: of TLS over TCP, the records have none of rustls's tickets.
-fn handshakes(spec: &Spec) -> Result<Handshakes, Refusal> {
-    let handshakes = Handshakes::from_spec(spec)?;
-    if handshakes == Handshakes::Resumed && !["h3", "quic"].contains(&spec.layer.as_str()) {
-        return Err(Refusal::Unsupported(format!("resumed handshakes of layer {:?}", spec.layer)));
-    }
-    Ok(handshakes)
 }
 
 /// What these configurations agree on.
@@ -115,7 +110,7 @@ pub(in crate::layer) fn server_config(spec: &Spec) -> Result<ServerConfig, Refus
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(|e| bad("certificate", e))?;
-    handshakes(spec)?.set(&mut config)?;
+    Handshakes::from_spec(spec)?.set(&mut config)?;
     Ok(config)
 }
 

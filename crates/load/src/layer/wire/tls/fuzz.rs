@@ -31,6 +31,10 @@ impl Later for Numbered {
         Ok(key(self.receives).1)
     }
 
+    fn take_ticket(&mut self, _ticket: &[u8]) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite) {
         let suites = rustls::crypto::ring::ALL_CIPHER_SUITES;
         let suite = suites.iter().find(|s| s.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
@@ -134,6 +138,8 @@ pub fn fuzz_records(input: &[u8]) {
         output: Outbox::new(record::LARGEST_PLAIN + record::OVERHEAD),
         state: TlsState::Open(Box::new(Open::new(key(128).0, key(0).1, keys))),
         ended: false,
+        keeps_tickets: false,
+        resumed: None,
         failure: None,
     };
     let mut peer = FuzzPeer {

@@ -2,11 +2,11 @@
 
 use super::super::plain::Outbox;
 use linerate_proto::record::{self, Opener, Sealer};
-use rustls::client::UnbufferedClientConnection;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::kernel::KernelConnection;
-use rustls::server::UnbufferedServerConnection;
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
-use rustls::{Error, ProtocolVersion, SupportedCipherSuite};
+use rustls::{Error, HandshakeKind, ProtocolVersion, SupportedCipherSuite};
 use std::fmt;
 
 /// What is to be done next.
@@ -72,6 +72,15 @@ impl Handshake {
             HandshakeSide::Client(connection) => step(connection.process_tls_records(shown), output),
             HandshakeSide::Server(connection) => step(connection.process_tls_records(shown), output),
         }
+    }
+
+    /// Whether it resumes a session, once it is over.
+    pub(super) fn is_resumed(&self) -> bool {
+        let kind = match &self.side {
+            HandshakeSide::Client(connection) => connection.handshake_kind(),
+            HandshakeSide::Server(connection) => connection.handshake_kind(),
+        };
+        kind == Some(HandshakeKind::Resumed)
     }
 
     /// The keys of both directions.
@@ -147,6 +156,11 @@ impl Keys {
         self.0.next_opener()
     }
 
+    /// A ticket of the peer's, for a session that resumes this one.
+    pub(super) fn take_ticket(&mut self, ticket: &[u8]) -> Result<(), Error> {
+        self.0.take_ticket(ticket)
+    }
+
     pub(super) fn security(&self) -> String {
         let (version, suite) = self.0.agreed();
         describe_security(version, suite)
@@ -172,10 +186,32 @@ impl fmt::Debug for Keys {
 pub(super) trait Later: Send {
     fn next_sealer(&mut self) -> Result<Sealer, Error>;
     fn next_opener(&mut self) -> Result<Opener, Error>;
+    fn take_ticket(&mut self, ticket: &[u8]) -> Result<(), Error>;
     fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite);
 }
 
-impl<Data: Send> Later for KernelConnection<Data> {
+/// What a ticket is for one of the ends.
+pub(super) trait Tickets: Sized {
+    fn take(kernel: &mut KernelConnection<Self>, ticket: &[u8]) -> Result<(), Error>;
+}
+
+impl Tickets for ClientConnectionData {
+    fn take(kernel: &mut KernelConnection<Self>, ticket: &[u8]) -> Result<(), Error> {
+        kernel.handle_new_session_ticket(ticket)
+    }
+}
+
+impl Tickets for ServerConnectionData {
+    fn take(_kernel: &mut KernelConnection<Self>, _ticket: &[u8]) -> Result<(), Error> {
+        Err(Error::General("a ticket from a client".into()))
+    }
+}
+
+impl<Data: Tickets + Send> Later for KernelConnection<Data> {
+    fn take_ticket(&mut self, ticket: &[u8]) -> Result<(), Error> {
+        Data::take(self, ticket)
+    }
+
     fn next_sealer(&mut self) -> Result<Sealer, Error> {
         self.update_tx_secret().and_then(Sealer::new)
     }

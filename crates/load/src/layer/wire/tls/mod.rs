@@ -19,6 +19,7 @@ pub use config::{TlsAcceptor, TlsConnector};
 pub(in crate::layer) use config::{client_config, security, server_config};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::{fuzz_handshake, fuzz_records};
+pub(in crate::layer) use trust::full_handshakes;
 
 use super::plain::{self, Outbox, receive};
 use super::{Flow, Received, Room, Sink, Source, Wire};
@@ -47,6 +48,10 @@ pub struct TlsWire {
     output: Outbox,
     state: TlsState,
     ended: bool,
+    /// Tickets are for the next sessions; else they are ignored.
+    keeps_tickets: bool,
+    /// Whether the handshake that is over resumed a session, until it was asked for.
+    resumed: Option<bool>,
     failure: Option<Box<TlsFailure>>,
 }
 
@@ -70,7 +75,7 @@ struct Open {
 }
 
 impl TlsWire {
-    fn new(handshake: Handshake, room: Room) -> Self {
+    fn new(handshake: Handshake, room: Room, keeps_tickets: bool) -> Self {
         Self {
             // Behind a record that is not all there yet.
             input: vec![0; room.input + LARGEST_RECORD].into(),
@@ -79,6 +84,8 @@ impl TlsWire {
             output: Outbox::new(room.records * (LARGEST_PLAIN + OVERHEAD)),
             state: TlsState::Handshake(Box::new(handshake)),
             ended: false,
+            keeps_tickets,
+            resumed: None,
             failure: None,
         }
     }
@@ -142,6 +149,7 @@ impl Wire for TlsWire {
                     else {
                         unreachable!("it was one above");
                     };
+                    self.resumed = Some(handshake.is_resumed());
                     let (sealer, opener, keys) = handshake.finish().map_err(|_| ErrorKind::TlsFailed)?;
                     self.state = TlsState::Open(Box::new(Open::new(sealer, opener, keys)));
                 }
@@ -213,7 +221,7 @@ impl Wire for TlsWire {
                     sink.take(plain)?;
                 }
                 (Kind::Handshake, message) => {
-                    open.after_handshake(message).map_err(|_| ErrorKind::TlsFailed)?;
+                    open.after_handshake(message, self.keeps_tickets).map_err(|_| ErrorKind::TlsFailed)?;
                 }
                 (Kind::Alert, alert) => {
                     // close_notify; all else is a reason for failing.
@@ -236,6 +244,10 @@ impl Wire for TlsWire {
         }
     }
 
+    fn take_handshake(&mut self) -> Option<bool> {
+        self.resumed.take()
+    }
+
     fn security(&self) -> Option<String> {
         if let TlsState::Open(open) = &self.state { Some(open.keys.security()) } else { None }
     }
@@ -250,9 +262,9 @@ impl Open {
         Self { sealer, opener, keys, owes_key_update: false, key_updates: 0 }
     }
 
-    /// New tickets are not wanted; new keys are (RFC 8446, section 4.6.3).
+    /// New tickets, and new keys (RFC 8446, section 4.6.3).
     #[cold]
-    fn after_handshake(&mut self, mut bytes: &[u8]) -> Result<(), rustls::Error> {
+    fn after_handshake(&mut self, mut bytes: &[u8], keeps_tickets: bool) -> Result<(), rustls::Error> {
         let malformed = || rustls::Error::General("a handshake message that is none".into());
         while let [kind, rest @ ..] = bytes {
             let length = rest.first_chunk::<3>().ok_or_else(malformed)?;
@@ -260,7 +272,8 @@ impl Open {
             let message = rest.get(3..3 + length).ok_or_else(malformed)?;
             bytes = &rest[3 + length..];
             match (*kind, message) {
-                (record::NEW_SESSION_TICKET, _) => {}
+                (record::NEW_SESSION_TICKET, _) if !keeps_tickets => {}
+                (record::NEW_SESSION_TICKET, ticket) => self.keys.take_ticket(ticket)?,
                 (record::KEY_UPDATE, [asked @ (0 | 1)]) if self.key_updates < MOST_KEY_UPDATES => {
                     self.key_updates += 1;
                     self.opener = self.keys.next_opener()?;

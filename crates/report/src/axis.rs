@@ -35,6 +35,11 @@ impl Axis {
         to.is_finite().then_some(Self { from, to, is_log, start, end })
     }
 
+    /// The values at both ends.
+    pub(crate) fn ends(&self) -> [f64; 2] {
+        [self.from, self.to]
+    }
+
     pub(crate) fn contains(&self, value: f64) -> bool {
         (self.from..=self.to).contains(&value)
     }
@@ -84,7 +89,7 @@ impl Axis {
 }
 
 /// The next 1, 2 or 5 times a power of ten.
-fn round_up(value: f64) -> f64 {
+pub(crate) fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let digits = [1.0, 2.0, 5.0, 10.0].map(|digit| digit * power);
     digits.into_iter().find(|round| *round >= value).unwrap_or(value)
@@ -96,9 +101,31 @@ pub(crate) fn px(value: f64) -> String {
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
 
+/// `20k`, `1.5M`: as short as an axis needs.
+pub(crate) fn short(value: f64) -> String {
+    let (divisor, suffix) = match value.abs() {
+        v if v >= 1e9 => (1e9, "G"),
+        v if v >= 1e6 => (1e6, "M"),
+        v if v >= 1e4 => (1e3, "k"),
+        _ => (1.0, ""),
+    };
+    let scaled = value / divisor;
+    // Ticks have one or two digits; the rest is rounding of binary numbers.
+    let digits = (2 - scaled.abs().log10().floor().clamp(-6.0, 2.0) as i32).max(0) as usize;
+    let text = format!("{scaled:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{suffix}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_an_axis_are_short() {
+        let texts = [0.0, 0.05, 0.2, 5.0, 150.0, 2_000.0, 20_000.0, 1_500_000.0].map(short);
+        assert_eq!(texts, ["0", "0.05", "0.2", "5", "150", "2000", "20k", "1.5M"]);
+    }
 
     #[test]
     fn ticks_are_round_and_few() {

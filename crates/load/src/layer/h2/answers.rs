@@ -1,0 +1,148 @@
+//! What a server's frames come to: answers that are compared, counted and timed in their lanes.
+
+use super::{CodeCounts, LaneState, Reader};
+use crate::clock;
+use crate::layer::http::STATUSES;
+use crate::layer::wire::Sink;
+use crate::layer::{Answer, LaneEnd};
+use linerate_contract::{ErrorKind, Nanos};
+use linerate_proto::h2::Code;
+use linerate_proto::h2::client::{Answers, Client, Ended};
+use linerate_proto::http::response::Head;
+
+pub(super) struct Frames<'a> {
+    pub(super) client: &'a mut Client,
+    pub(super) lanes: &'a mut [LaneState],
+    pub(super) reader: &'a mut Reader,
+}
+
+impl Sink for Frames<'_> {
+    #[inline]
+    fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
+        let has_answered = self.client.answered() > 0;
+        let mut answers = LaneAnswers { lanes: self.lanes, reader: self.reader, has_answered };
+        let fed = self.client.feed(bytes, &mut answers).map_err(|_| ErrorKind::Malformed);
+        if self.reader.fresh > 0 {
+            self.note_first();
+        }
+        fed
+    }
+}
+
+impl Frames<'_> {
+    /// Notes the time of answers that have begun and not ended.
+    #[cold]
+    fn note_first(&mut self) {
+        let now = clock::now();
+        let has_begun = |lane: &&mut LaneState| lane.status != 0 && lane.first == Nanos::ZERO;
+        self.lanes.iter_mut().filter(has_begun).for_each(|lane| lane.first = now);
+        self.reader.fresh = 0;
+    }
+}
+
+struct LaneAnswers<'a> {
+    lanes: &'a mut [LaneState],
+    reader: &'a mut Reader,
+    /// The connection has brought an answer.
+    has_answered: bool,
+}
+
+impl LaneAnswers<'_> {
+    #[cold]
+    fn note_events(&mut self, lane: usize, count: u32) {
+        if count > 0 {
+            let (state, at) = (&mut self.lanes[lane], clock::now());
+            let last = std::mem::replace(&mut state.last_event, at);
+            self.reader.ended.push(state.ending(LaneEnd::Events { count, last, at }));
+        }
+    }
+
+    /// Whether the complete answer was compared.
+    #[inline]
+    fn complete(&mut self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
+        let LaneState { request, check, rpc_status, messages, .. } = &self.lanes[lane];
+        self.reader.calls.as_mut().map_or(Ok(()), |calls| calls.complete(*rpc_status, messages))?;
+        self.reader.verifiers[*request as usize].answer(check, bytes)
+    }
+
+    /// The operation of a lane is over.
+    #[inline]
+    fn over(&mut self, lane: usize, end: LaneEnd) {
+        let state = std::mem::take(&mut self.lanes[lane]);
+        if state.status != 0 {
+            self.reader.statuses[usize::from(state.status) % STATUSES] += 1;
+            self.reader.fresh -= u32::from(state.first == Nanos::ZERO);
+        }
+        if end == LaneEnd::Withdrawn {
+            self.reader.order.give_back(state.request);
+        }
+        if let Some(calls) = &mut self.reader.calls {
+            calls.count(state.rpc_status);
+        }
+        self.reader.ended.push(state.ending(end));
+    }
+}
+
+impl Answers for LaneAnswers<'_> {
+    #[inline]
+    fn head(&mut self, lane: usize, head: &Head) -> bool {
+        self.lanes[lane].status = head.status;
+        self.reader.fresh += 1;
+        match self.reader.verifiers[self.lanes[lane].request as usize].head(head) {
+            Ok(()) => true,
+            Err(kind) => {
+                self.over(lane, LaneEnd::Failed(kind));
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn body(&mut self, lane: usize, at: u64, bytes: &[u8]) {
+        let Reader { verifiers, calls, events, .. } = &mut *self.reader;
+        let state = &mut self.lanes[lane];
+        verifiers[state.request as usize].body(&mut state.check, at, bytes);
+        let messages = if calls.is_some() { state.messages.take(bytes) } else { 0 };
+        if let Some(kind) = *events {
+            let count = if calls.is_some() { messages } else { state.events.feed(kind, bytes) };
+            self.note_events(lane, count);
+        }
+    }
+
+    #[inline]
+    fn rpc_status(&mut self, lane: usize, status: u32) {
+        self.lanes[lane].rpc_status = Some(status);
+    }
+
+    #[inline]
+    fn end(&mut self, lane: usize, bytes: u64, ended: Ended) {
+        let end = match ended {
+            Ended::Complete => {
+                self.has_answered = true;
+                match self.complete(lane, bytes) {
+                    Ok(verified) => LaneEnd::Answered(Answer { bytes, verified, reusable: true }),
+                    Err(kind) => LaneEnd::Failed(kind),
+                }
+            }
+            Ended::Malformed => LaneEnd::Failed(ErrorKind::Malformed),
+            Ended::Reset(code) => {
+                count(&mut self.reader.resets, code);
+                LaneEnd::Failed(ErrorKind::Reset)
+            }
+            // A server that never answers would be asked for ever.
+            Ended::Unprocessed(Code::NO_ERROR) if self.has_answered => LaneEnd::Withdrawn,
+            Ended::Unprocessed(Code::NO_ERROR) => LaneEnd::Failed(ErrorKind::EmptyReply),
+            Ended::Unprocessed(_) => LaneEnd::Failed(ErrorKind::Reset),
+        };
+        self.over(lane, end);
+    }
+
+    #[cold]
+    fn goaway(&mut self, code: Code) {
+        count(&mut self.reader.goaways, code);
+    }
+}
+
+fn count(counts: &mut CodeCounts, code: Code) {
+    counts[(code.0 as usize).min(counts.len() - 1)] += 1;
+}
