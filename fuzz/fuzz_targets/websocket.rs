@@ -57,6 +57,6 @@ fuzz_target!(|input: &[u8]| {
     let cut = usize::from(*choice) * stream.len() / 255;
     assert_eq!(decode(end, &[&stream[..cut], &stream[cut..]]), decode(end, &[stream]));
     let _ = upgrade::respond(stream);
-    let _ = upgrade::is_accepted(stream, [0; 16]);
+    let _ = upgrade::is_accepted(stream, [0; 16], "chat");
     let _ = upgrade::cannot_be_a_request(stream);
 });

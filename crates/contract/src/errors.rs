@@ -40,7 +40,7 @@ pub enum ErrorKind {
 }
 
 /// Why a TLS handshake failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TlsFailure {
     /// The certificate is signed by an authority that the client does not trust.
@@ -55,8 +55,8 @@ pub enum TlsFailure {
     NotTls,
     /// The peer closed the connection in the middle of the handshake.
     Closed,
-    /// Anything else, in the words of the TLS library.
-    Other(String),
+    /// Anything else.
+    Other,
 }
 
 /// Why an operation has failed.
@@ -67,6 +67,9 @@ pub struct Cause {
     /// The first bytes of the peer that show it, escaped as in Rust.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub bytes: String,
+    /// The kind of a failure of TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsFailure>,
 }
 
 impl Cause {
@@ -75,14 +78,19 @@ impl Cause {
 
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), bytes: String::new() }
+        Self { text: text.into(), ..Self::default() }
     }
 
     /// With the first of these bytes.
     #[must_use]
     pub fn showing(text: impl Into<String>, bytes: &[u8]) -> Self {
         let shown = &bytes[..bytes.len().min(Self::MOST_BYTES)];
-        Self { text: text.into(), bytes: shown.escape_ascii().to_string() }
+        Self { text: text.into(), bytes: shown.escape_ascii().to_string(), tls: None }
+    }
+
+    #[must_use]
+    pub fn of_tls(failure: TlsFailure, text: impl Into<String>) -> Self {
+        Self { tls: Some(failure), ..Self::new(text) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A program's output: JSON lines on stdout, one event each.
 
 use crate::datagram::Report;
-use crate::{Bytes, Causes, Counts, Errors, Nanos, TlsFailure};
+use crate::{Bytes, Causes, Counts, Errors, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -235,6 +235,10 @@ pub struct Done {
     /// was sent again on another connection, and has not failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub closed_idle: u64,
+    /// Acknowledgements of TCP that were sent late in the client's network, by whichever connection: beside
+    /// 40 ms in most responses, a peer that waits for them between two writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delayed_acks: Option<u64>,
     /// The longest time within the window, in turns within the part that counts, in which no operation ended,
     /// or in a `stream` no byte moved; of the thread that had the shortest. Absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,9 +297,6 @@ pub struct Done {
     /// TLS: full and resumed handshakes, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handshakes: Option<HandshakeCounts>,
-    /// Why the first handshake that failed has failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_failure: Option<TlsFailure>,
     /// In an open loop: the part of `cpu_ns` in which threads polled the clock and the sockets in place of a
     /// sleep, until the next operation was due or a response arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -305,6 +306,20 @@ pub struct Done {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// The shortest delay of an acknowledgement on Linux (TCP_DELACK_MIN), without the jitter of its clock.
+const DELAYED_ACK: Nanos = Nanos(38_000_000);
+
+impl Done {
+    /// Delayed acknowledgements for each operation, where most operations wait for one: the peer writes
+    /// twice, and Nagle's algorithm holds the second write back until the first is acknowledged.
+    #[must_use]
+    pub fn waits_for_acks(&self) -> Option<f64> {
+        let each = self.delayed_acks? as f64 / self.operations as f64;
+        let median = self.latency.as_ref()?.percentile(50.0)?;
+        (each >= 0.5 && median >= DELAYED_ACK.0).then_some(each)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

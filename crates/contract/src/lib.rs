@@ -24,6 +24,7 @@
 //! The crate is small: systems written in Rust link it.
 
 pub mod alternation;
+pub mod body;
 pub mod clock;
 pub mod content;
 pub mod datagram;
@@ -43,6 +44,7 @@ pub mod units;
 pub mod window;
 
 pub use alternation::Alternation;
+pub use body::Body;
 pub use content::{crc32, page};
 pub use errors::{Cause, Causes, ErrorKind, Errors, TlsFailure};
 pub use event::{

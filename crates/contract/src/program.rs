@@ -3,6 +3,7 @@
 pub use crate::Refusal;
 use crate::options::Choice;
 use crate::{Describe, Done, Event, Role, Spec};
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 
 /// Runs the spec in `argv[1]`, or describes the program: the whole of a `main`. A client returns its
@@ -19,12 +20,13 @@ pub fn run(
     describe: impl FnOnce(&Spec) -> Describe,
     act: impl FnOnce(&Spec) -> Result<Option<Done>, Refusal>,
 ) {
-    let outcome = task(std::env::args().skip(1), io::stdin(), own_options).and_then(|spec| match spec.role {
-        Role::Describe => Ok(Some(Event::Describe(describe(&spec)))),
-        _ => has_ends(&spec, || describe(&spec).ends)
-            .and_then(|()| act(&spec))
-            .map(|done| done.map(|done| Event::Done(Box::new(done)))),
-    });
+    let outcome =
+        task(std::env::args_os().skip(1), io::stdin(), own_options).and_then(|spec| match spec.role {
+            Role::Describe => Ok(Some(Event::Describe(describe(&spec)))),
+            _ => has_ends(&spec, || describe(&spec).ends)
+                .and_then(|()| act(&spec))
+                .map(|done| done.map(|done| Event::Done(Box::new(done)))),
+        });
     match outcome {
         Ok(event) => event.iter().for_each(emit),
         Err(refusal) => {
@@ -56,13 +58,15 @@ fn has_ends(spec: &Spec, known: impl FnOnce() -> Vec<String>) -> Result<(), Refu
 }
 
 fn task(
-    mut arguments: impl Iterator<Item = String>,
+    mut arguments: impl Iterator<Item = OsString>,
     stdin: impl Read,
     own_options: &[&str],
 ) -> Result<Spec, Refusal> {
-    let (Some(mut json), None) = (arguments.next(), arguments.next()) else {
+    let (Some(argument), None) = (arguments.next(), arguments.next()) else {
         return Err(Refusal::BadSpec("expected one argument, the spec as JSON (sdk/CONTRACT.md)".into()));
     };
+    let no_text = |_| Refusal::BadSpec("the spec is not UTF-8".into());
+    let mut json = argument.into_string().map_err(no_text)?;
     if json == "-" {
         let read = io::read_to_string(stdin);
         json = read.map_err(|e| Refusal::BadSpec(format!("the spec on stdin: {e}")))?;
@@ -75,12 +79,14 @@ fn task(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
 
     #[test]
     fn a_spec_with_known_options_is_the_only_argument() {
         let mut spec = Spec::new(Role::Client, "tcp", "rr");
         spec.set_option("offload", "yes");
-        let parsed = |arguments: &[String], own: &[&str]| task(arguments.iter().cloned(), io::empty(), own);
+        let parsed =
+            |arguments: &[String], own: &[&str]| task(arguments.iter().map(OsString::from), io::empty(), own);
         assert_eq!(parsed(&[spec.to_json()], &["offload"]).unwrap(), spec);
         for (wrong, own) in [
             (&[][..], &["offload"][..]),
@@ -111,9 +117,11 @@ mod tests {
     #[test]
     fn a_dash_is_the_spec_on_stdin() {
         let spec = Spec::new(Role::Client, "tcp", "rr");
-        let parsed = |stdin: &str| task(["-".to_owned()].into_iter(), stdin.as_bytes(), &[]);
+        let parsed = |stdin: &str| task(["-".into()].into_iter(), stdin.as_bytes(), &[]);
         assert_eq!(parsed(&spec.to_json()).unwrap(), spec);
         assert_eq!(parsed("").unwrap_err().exit_status(), 2);
+        let latin = task([OsString::from_vec(vec![b'{', 0xe9])].into_iter(), io::empty(), &[]);
+        assert_eq!(latin.unwrap_err().exit_status(), 2);
     }
 
     #[test]

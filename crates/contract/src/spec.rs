@@ -1,6 +1,6 @@
 //! The task of a program: one JSON document, its only argument.
 
-use crate::{Alternation, CONTRACT, Nanos};
+use crate::{Alternation, Body, CONTRACT, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -87,8 +87,8 @@ pub struct Request {
     /// Further header lines, `Name: value` each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub body: String,
+    #[serde(default, skip_serializing_if = "<[u8]>::is_empty")]
+    pub body: Body,
     /// Accept any TLS certificate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insecure: bool,

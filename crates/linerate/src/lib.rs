@@ -1,9 +1,9 @@
 //! The road that data takes, noun by noun:
 //!
 //! ```text
-//! arguments -> cli -> plan::build (trials, duets x rounds, seeded order)   `linerate plan` prints it
+//! arguments -> cli -> plan::build (units x rounds, seeded order)   `linerate plan` prints it
 //!           -> lab (raised once, gone when the process is gone)
-//!           -> trial after trial: raise, start, verify, measure, stop -> journal (one line each, flushed)
+//!           -> unit after unit: raise, start, verify, measure, stop -> journal (one line each, flushed)
 //! journal   -> analysis (cells, comparisons, verdicts) -> report::build -> Report
 //!           -> terminal | md | html | json | csv
 //! ```
@@ -21,7 +21,7 @@
 //! | [`plan`], [`programs`] | which cells and their order; which systems this machine has |
 //! | [`session`] | a run: open, measure; resumed runs |
 //! | [`progress`], [`timings`], [`interrupt`] | the line on the terminal, how long trials took, Ctrl-C |
-//! | [`trial`], [`journal`] | one trial; the files of a run |
+//! | [`trial`], [`journal`] | one unit; the files of a run |
 //! | [`engine`], [`selftest`] | the load engine as a process, and the selftest's ground truth |
 //! | `authority` | certificates that are made for a trial or a server |
 //! | `printable` | text of others, for terminals |

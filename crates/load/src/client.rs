@@ -7,6 +7,7 @@ use crate::process::{Signals, spawn, together};
 use crate::refusal::{Doing, Refusal};
 use crate::sample;
 use crate::schedule::Schedule;
+use crate::tcp_info::delayed_acks;
 use crate::waiter::Waiter;
 use linerate_contract::{Done, Nanos, Spec};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -61,7 +62,10 @@ pub fn run<L: Layer, W: Workload<L>>(spec: &Spec) -> Result<Done, Refusal> {
     })?;
     // Set-up is over in every thread before the first operation of any.
     let runs = engines.into_iter().map(|engine| move || engine.run()).collect();
-    together(runs).map(merge)
+    let before = delayed_acks();
+    let done = together(runs).map(merge)?;
+    let delayed = before.zip(delayed_acks()).map(|(before, after)| after.saturating_sub(before));
+    Ok(Done { delayed_acks: delayed.filter(|count| *count > 0), ..done })
 }
 
 fn check(spec: &Spec) -> Result<(), Refusal> {

@@ -155,7 +155,8 @@ pub fn http_server(input: &[u8]) {
 pub fn websocket_server(input: &[u8]) {
     let mut input = FuzzInput(input);
     let (Some(length), Some(choice)) = (input.byte(), input.byte()) else { return };
-    let head = if choice & 1 == 1 { upgrade::request("fuzz", "/", [7; 16]) } else { Vec::new() };
+    let head =
+        if choice & 1 == 1 { upgrade::request("fuzz", "/", [7; 16], &[]).unwrap() } else { Vec::new() };
     let pieces: Vec<_> = [&head[..]].into_iter().chain(pieces(input.0, length)).collect();
     let output = SESSIONS.with_borrow_mut(|service| serve(service, &pieces));
     if choice & 1 == 1 {

@@ -18,6 +18,7 @@
 //! | [`workload`] | the state machines of one connection, by trait [`engine::Workload`] |
 //! | [`registry`] | where layers and workloads meet, and nowhere else |
 //! | [`client`] | threads, shares, merging |
+//! | `cause` | why operations fail: the first cause of each kind, of a thread |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
 //! | [`packets`] | datagrams in and out of the kernel, and the loop of servers of KCP and QUIC |
 //! | `held` | a limit of what peers make the process keep, for a connection and for all |
@@ -30,6 +31,7 @@
 //! A combination is one line in the registry, compiled as one unit. What is no load generation (relay,
 //! limits, fault injectors) is `crates/natives`, which uses this library.
 
+mod cause;
 pub mod client;
 pub mod engine;
 #[cfg(any(test, fuzzing))]
@@ -80,8 +82,13 @@ pub const OWN_OPTIONS: &[&str] = &[
     "stream_window",
     // HTTP: events within responses that are timed.
     "events",
-    // WebSocket: received payload is unmasked before it is compared.
+    // WebSocket: received payload is unmasked before it is compared; messages are texts; messages that a
+    // server sends before it is asked.
     "unmask",
+    "text",
+    "greetings",
+    // A stream over TCP: bytes that each connection of a client sends in a second at most.
+    "pace",
     // UDP server: how often content is compared.
     "every",
 ];

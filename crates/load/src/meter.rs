@@ -7,12 +7,12 @@ mod result;
 mod tests;
 mod turns;
 
+use crate::cause;
 use crate::layer::Layer;
 use crate::refusal::Refusal;
 use details::{EventCounters, Row, Split};
 use linerate_contract::{
     Alternation, Causes, ErrorKind, Errors, HandshakeCounts, Nanos, Recorder, Spec, StreamCounts, TcpInfo,
-    TlsFailure,
 };
 use paced::PacedCounters;
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ pub struct Meter {
     errors: Errors,
     latency: Recorder,
     connect: Recorder,
-    /// Of answers that did not arrive at once.
+    /// Times of answers that did not arrive at once.
     split: Option<Box<Split>>,
     /// Where events are timed.
     events: Option<Box<EventCounters>>,
@@ -76,7 +76,6 @@ pub struct Meter {
     rows: Box<[Row]>,
     /// Version, cipher suite and library of the layer's TLS.
     tls: Option<String>,
-    tls_failure: Option<TlsFailure>,
     handshakes: Option<HandshakeCounts>,
     causes: Causes,
     /// What no server should send, and was accepted.
@@ -276,9 +275,8 @@ impl Meter {
     pub fn answered_by(&mut self, layer: &impl Layer) {
         (self.tls, self.statuses) = (layer.security(), layer.statuses());
         self.streams = layer.streams();
-        self.tls_failure = layer.tls_failure();
         self.handshakes = layer.handshakes();
-        (self.causes, self.accepted) = (layer.causes(), layer.accepted());
+        (self.causes, self.accepted) = (cause::take(), layer.accepted());
     }
 
     /// When the window opened.

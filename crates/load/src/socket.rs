@@ -5,6 +5,7 @@
     reason = "send(2) and recv(2) without cancellation points; nix does not support connect(2) with AF_UNSPEC"
 )]
 
+use crate::cause::note_errno;
 use crate::refusal::{Doing, Refusal};
 use crate::{clock, tcp_info};
 use linerate_contract::{ErrorKind, Nanos, Spec};
@@ -64,6 +65,8 @@ pub struct Dialer {
     family: AddressFamily,
     sources: Arc<[SockaddrStorage]>,
     next: usize,
+    /// Bytes per second that the kernel sends at most (`options.pace`).
+    pace: Option<u64>,
 }
 
 impl Dialer {
@@ -74,7 +77,7 @@ impl Dialer {
             let target = UnixAddr::new(path.as_str())
                 .map_err(|e| Refusal::BadSpec(format!("\"unix\": {path}: {}", e.desc())))?;
             let (target, family) = (Destination::Unix(target), AddressFamily::Unix);
-            return Ok(Self { target, family, sources: Arc::new([]), next: 0 });
+            return Ok(Self { target, family, sources: Arc::new([]), next: 0, pace: None });
         }
         let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
         let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
@@ -85,7 +88,8 @@ impl Dialer {
             bind(probe.as_raw_fd(), source)
                 .map_err(|e| Refusal::BadSpec(format!("\"sources\": {ip} cannot be bound: {}", e.desc())))?;
         }
-        Ok(Self { target: Destination::Network(address.into()), family, sources, next: 0 })
+        let pace = spec.number("pace", 1..=u64::MAX)?;
+        Ok(Self { target: Destination::Network(address.into()), family, sources, next: 0, pace })
     }
 
     /// Begins a connection. Over loopback and veth the handshake is often complete when this returns,
@@ -100,6 +104,9 @@ impl Dialer {
             // Without this option bind() reserves a port for all targets; with it connect() picks one that is
             // free towards this target (ip(7), IP_BIND_ADDRESS_NO_PORT).
             setsockopt(&fd, sockopt::IpBindAddressNoPort, &true).map_err(connect_error)?;
+        }
+        if let Some(pace) = self.pace {
+            set_pace(&fd, pace).map_err(connect_error)?;
         }
         self.connect(&fd)?;
         Ok(fd)
@@ -137,6 +144,17 @@ impl Dialer {
             Destination::Unix(_) => Ok(()),
         }
     }
+}
+
+/// Lets the kernel send this many bytes per second at most (socket(7), `SO_MAX_PACING_RATE`).
+fn set_pace(socket: &OwnedFd, pace: u64) -> nix::Result<()> {
+    let (pace, length) = (&raw const pace, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: setsockopt(2) reads `length` bytes at the pointer, the size of the number, which outlives the
+    // call.
+    let set = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, pace.cast(), length)
+    };
+    Errno::result(set).map(drop)
 }
 
 /// Ends a connection that the peer has closed, with a FIN as close(2) would, and resets its socket so that it
@@ -182,17 +200,19 @@ pub fn connect_all<'a, F: AsFd + 'a>(
 }
 
 /// The kind of an error before a connection carried data.
+#[cold]
 pub fn connect_error(errno: Errno) -> ErrorKind {
-    match errno {
+    let kind = match errno {
         // ENOENT: of a Unix domain socket, nothing has bound its path.
         Errno::ECONNREFUSED | Errno::ENOENT => ErrorKind::ConnectRefused,
         Errno::ETIMEDOUT => ErrorKind::ConnectTimeout,
         Errno::EADDRNOTAVAIL => ErrorKind::AddressExhausted,
         Errno::EMFILE | Errno::ENFILE => ErrorKind::DescriptorExhausted,
         // The kernel returns these two only after a complete handshake (tcp_reset()).
-        Errno::ECONNRESET | Errno::EPIPE => ErrorKind::Reset,
+        Errno::ECONNRESET | Errno::EPIPE => return ErrorKind::Reset,
         _ => ErrorKind::ConnectFailed,
-    }
+    };
+    note_errno(kind, "connecting", errno)
 }
 
 /// The kind of an error on an established connection.

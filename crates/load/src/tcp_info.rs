@@ -31,6 +31,15 @@ pub(crate) fn info(socket: &OwnedFd) -> nix::Result<TcpInfo> {
     })
 }
 
+/// Acknowledgements that this network has sent late, of all its connections (`DelayedACKs` of proc(5)).
+pub(crate) fn delayed_acks() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/netstat").ok()?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("TcpExt:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let mut named = names.split_whitespace().zip(values.split_whitespace());
+    named.find(|(name, _)| *name == "DelayedACKs")?.1.parse().ok()
+}
+
 /// The connection is in state CLOSE: both ends have closed it and have acknowledged that. A socket in that
 /// state has no peer; getpeername(2) is cheaper than a `TCP_INFO`, which the kernel fills as a whole.
 #[inline]

@@ -69,4 +69,7 @@ pub struct Warmup {
     pub is_steady: bool,
     /// The mean time of a response after it.
     pub response: Nanos,
+    /// Most responses wait for a delayed acknowledgement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }

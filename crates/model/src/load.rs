@@ -1,6 +1,7 @@
 //! What the user's own servers are asked, and what they run beside.
 
 use crate::{Place, PlannedRate, url};
+use linerate_contract::Body;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -84,8 +85,8 @@ pub struct PlannedRequest {
     pub path: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub body: String,
+    #[serde(default, skip_serializing_if = "<[u8]>::is_empty")]
+    pub body: Body,
     /// How often it is sent, relative to the others.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub weight: u32,

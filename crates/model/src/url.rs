@@ -88,7 +88,7 @@ pub fn layer_is_of_datagrams(layer: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     pub scheme: &'static Scheme,
-    /// A name, or an address without brackets.
+    /// A name, or an address without brackets, which may have a zone: `fe80::1%eth0`.
     pub host: String,
     pub port: u16,
     /// With the query; `/` where there is none.
@@ -112,10 +112,10 @@ impl Url {
     pub fn to_listen(text: &str) -> Result<Self, String> {
         let invalid = |what: &str| invalid(text, what);
         let (name, rest) = match text.split_once("://") {
-            Some((name, rest)) if Self::has_scheme(text) => (name, rest),
-            _ => ("http", text),
+            Some((name, rest)) if Self::has_scheme(text) => (name.to_ascii_lowercase(), rest),
+            _ => ("http".to_owned(), text),
         };
-        let scheme = Scheme::named(name).map_err(|what| invalid(&what))?;
+        let scheme = Scheme::named(&name).map_err(|what| invalid(&what))?;
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains('@') {
@@ -129,22 +129,30 @@ impl Url {
                 let (host, port) = rest.split_once(']').ok_or_else(|| invalid("its [ has no ]"))?;
                 (host, port.strip_prefix(':'))
             }
+            None if authority.matches(':').count() > 1 => {
+                return Err(invalid("an address of IPv6 is in brackets, such as [::1]:8080"));
+            }
             None => match authority.split_once(':') {
                 Some(("", port)) => ("localhost", Some(port)),
                 Some((host, port)) => (host, Some(port)),
                 None => (authority, None),
             },
         };
-        if host.is_empty() || !host.bytes().all(|b| b.is_ascii_graphic()) {
+        if host.is_empty() {
             return Err(invalid("it has no host"));
+        }
+        if !host.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(invalid("its host has other characters than ASCII: write it as xn--... (RFC 3492)"));
         }
         let port = match port {
             Some(port) => port.parse().ok(),
             None => scheme.port,
         };
         let port = port.ok_or_else(|| invalid(NO_PORT))?;
-        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { scheme, host: host.to_owned(), port, path })
+        let path = if path.starts_with('/') { encoded(path) } else { format!("/{}", encoded(path)) };
+        // As RFC 6874 writes the sign before a zone.
+        let host = if host.contains(':') { host.replacen("%25", "%", 1) } else { host.to_owned() };
+        Ok(Self { scheme, host, port, path })
     }
 
     /// Whether a word begins with the scheme of a URL. A command may have a URL among its arguments.
@@ -153,9 +161,16 @@ impl Url {
         scheme.is_some_and(|scheme| scheme.chars().all(|c| c.is_ascii_alphanumeric()))
     }
 
-    /// As in the `Host` header: with brackets, and with the port unless it is the scheme's own.
+    /// As in the `Host` header: with brackets, without the zone of an address, which has a meaning on this
+    /// machine alone (RFC 6874), and with the port unless it is the scheme's own.
     pub fn authority(&self) -> String {
-        if self.scheme.port == Some(self.port) { bracketed(&self.host) } else { self.place() }
+        let host = bracketed(self.name());
+        if self.scheme.port == Some(self.port) { host } else { format!("{host}:{}", self.port) }
+    }
+
+    /// The host as a certificate has it: an address without its zone.
+    pub fn name(&self) -> &str {
+        self.host.split('%').next().unwrap_or(&self.host)
     }
 
     /// Host and port.
@@ -167,8 +182,19 @@ impl Url {
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.scheme.has_path { &self.path } else { "" };
-        write!(f, "{}://{}{path}", self.scheme.name, self.authority())
+        let zone = &self.host[self.name().len()..];
+        let authority = self.authority().replacen(']', &format!("{zone}]"), 1);
+        write!(f, "{}://{authority}{path}", self.scheme.name)
     }
+}
+
+/// Spaces, and all beyond ASCII, as browsers and curl send them.
+fn encoded(path: &str) -> String {
+    let each = |byte: u8| match byte.is_ascii_graphic() {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    path.bytes().map(each).collect()
 }
 
 const NO_PORT: &str = "it has no port, a number from 1 to 65535";
@@ -216,10 +242,20 @@ mod tests {
             (":8080", "http://localhost:8080/"),
             ("a.example", "http://a.example/"),
             ("udp://:9000", "udp://localhost:9000"),
+            ("HTTPS://a.example/é x?q=ü", "https://a.example/%C3%A9%20x?q=%C3%BC"),
             ("h2://[::1]:8443/", "h2://[::1]:8443/"),
+            ("tcp://[fe80::1%lo]:9", "tcp://[fe80::1%lo]:9"),
+            ("http://[fe80::1%25lo]/x", "http://[fe80::1%lo]/x"),
         ] {
             assert_eq!(Url::parse(text).unwrap().to_string(), whole);
         }
+    }
+
+    #[test]
+    fn a_zone_is_part_of_the_place_and_not_of_the_host_header() {
+        let url = Url::parse("https://[fe80::1%25eth0]:8443/").unwrap();
+        assert_eq!((&*url.host, url.authority().as_str()), ("fe80::1%eth0", "[fe80::1]:8443"));
+        assert_eq!((url.place().as_str(), url.name()), ("[fe80::1%eth0]:8443", "fe80::1"));
     }
 
     #[test]
@@ -228,12 +264,14 @@ mod tests {
             ("", "no host"),
             ("http://", "no host"),
             ("http:///x", "no host"),
+            ("http://bücher.example/", "xn--"),
             ("http://[::1", "its [ has no ]"),
             ("http://u@a", "--user NAME:PASSWORD"),
             ("http://a:0", "no port"),
             ("http://a:x", "no port"),
             ("tcp://a", "no port"),
             ("udp://a:1/x", "leave out /x"),
+            ("http://::1:80/", "in brackets, such as [::1]:8080"),
             ("htp://a", "nearest: \"http\""),
             ("ftp://a", "known: http, https, h2c"),
         ] {

@@ -1,14 +1,14 @@
 //! From journal to report, and from report to text.
 //!
 //! ```text
-//! Run, [Trial] -> build -> Report (model) -> layout (grids, rows, sentences) -> terminal | md | html
+//! Run, [Unit]  -> build -> Report (model) -> layout (grids, rows, sentences) -> terminal | md | html
 //!                                         -> json | csv
 //! ```
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`model`] | the report as other programs read it |
-//! | `build` | journal to report: which trials count, which failed, what is compared |
+//! | `build` | journal to report: which units count, which failed, what is compared |
 //! | [`comparison`] | two builds: verdict, table, comment, history |
 //! | `words` | flags, outcomes and units as text |
 //! | `numbers` | numbers as text |

@@ -10,7 +10,7 @@ use super::load_json::{EventsJson, LoadJson, OperationsJson, RunJson};
 use super::load_series;
 use super::numbers::{count, counted, plain};
 use linerate_contract::{
-    Adherence, Arrival, Counts, Done, Errors, HandshakeCounts, Nanos, Sample, Spec, StreamCounts, TlsFailure,
+    Adherence, Arrival, Counts, Done, Errors, HandshakeCounts, Nanos, Sample, Spec, StreamCounts,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -115,11 +115,8 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     );
     row(&mut out, words.payload, &format!("{} MiB/s", plain(result.per_second(done.bytes.as_mib_f64()))));
     row(&mut out, "failed", &failures(&done.errors, done.operations));
-    for cause in causes(spec, done).iter().filter(|cause| cause.kind != "tls_failed") {
+    for cause in causes(spec, done) {
         row(&mut out, "", &cause.sentence());
-    }
-    if let Some(failure) = &done.tls_failure {
-        row(&mut out, "TLS failed", &tls_failure(failure));
     }
     if !done.statuses.is_empty() {
         let each = done.statuses.iter().map(|(status, n)| format!("{status}: {}", count(*n)));
@@ -177,12 +174,12 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
 /// What an open loop did not do as asked.
 fn warnings(result: &LoadResult<'_>) -> Vec<String> {
     let LoadResult { words, spec, done, .. } = result;
-    let Some(Adherence { late, unsent, .. }) = done.schedule else { return Vec::new() };
+    let mut warnings: Vec<String> = delayed(result).into_iter().collect();
+    let Some(Adherence { late, unsent, .. }) = done.schedule else { return warnings };
     let sent = done.operations + done.errors.total() + done.in_flight;
     let tolerated = ((sent + unsent) as f64 * OFF_SCHEDULE) as u64;
     let operation = words.operation;
     let connections = counted(spec.connections, "connection");
-    let mut warnings = Vec::new();
     if unsent > tolerated {
         warnings.push(format!(
             "the rate was not reached: {} of {} {operation}s were never sent: {connections} waited (-c)",
@@ -199,6 +196,19 @@ fn warnings(result: &LoadResult<'_>) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// The wait of a peer that writes twice, where most responses have it.
+fn delayed(result: &LoadResult<'_>) -> Option<String> {
+    let LoadResult { words, done, .. } = result;
+    done.waits_for_acks().map(|each| {
+        let each = plain(each);
+        format!(
+            "{each} delayed acknowledgements of 40 ms for each {0}: the server sends a response in small \
+             writes and waits in between; TCP_NODELAY or one write is the remedy",
+            words.operation
+        )
+    })
 }
 
 pub(super) fn micros(nanos: u64) -> f64 {
@@ -260,26 +270,6 @@ pub(super) fn failures(errors: &Errors, good: u64) -> String {
         errors.0.iter().map(|(kind, n)| format!("{} {}", kind.name(), count(*n))).collect();
     let share = plain(failed as f64 / all as f64 * 100.0);
     format!("{} of {} ({share} %): {}", count(failed), count(all), kinds.join(", "))
-}
-
-/// Why, and what helps.
-pub(super) fn tls_failure(failure: &TlsFailure) -> String {
-    let text = match failure {
-        TlsFailure::UnknownAuthority => {
-            "the certificate is of an unknown authority: --authority FILE to trust it, or --insecure"
-        }
-        TlsFailure::OtherName => {
-            "the certificate is for another name: the URL's name with --connect-to HOST:PORT, or --insecure"
-        }
-        TlsFailure::Expired => "the certificate has expired or is not valid yet: --insecure, or a new one",
-        TlsFailure::ClientCertificate => {
-            "the server asks for a certificate that it accepts: --cert FILE, with --key FILE"
-        }
-        TlsFailure::NotTls => "the server does not speak TLS there: try the URL without TLS, or another port",
-        TlsFailure::Closed => "the server closed the connection during the handshake: see its log",
-        TlsFailure::Other(text) => text,
-    };
-    text.to_owned()
 }
 
 fn latencies(out: &mut String, done: &Done) {
@@ -350,7 +340,6 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         requests_per_second: result.per_second(done.operations as f64),
         mib_per_second: result.per_second(done.bytes.as_mib_f64()),
         failed: done.errors.total(),
-        causes: causes(spec, done),
         closed_idle: done.closed_idle,
         in_flight: done.in_flight,
         statuses: &done.statuses,
@@ -365,7 +354,7 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         send_delay_us: done.schedule.as_ref().map(|s| percentiles(&s.delay)),
         warnings: warnings(result),
         by_second: load_series::of_operations(done, result.samples),
-        run: RunJson { spec, done },
+        run: RunJson::new(spec, done),
     }
 }
 

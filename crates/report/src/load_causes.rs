@@ -1,8 +1,8 @@
 //! Why the operations of a load failed: the first cause of each kind, in words, with the peer's bytes and the
 //! next step.
 
-use super::load::tls_failure;
-use linerate_contract::{Done, ErrorKind, Spec};
+use super::numbers::plain;
+use linerate_contract::{Done, ErrorKind, Spec, TlsFailure};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,39 +37,79 @@ impl CauseJson {
 pub(super) fn causes(spec: &Spec, done: &Done) -> Vec<CauseJson> {
     let all = done.errors.0.iter().map(|(kind, failed)| {
         let cause = done.causes.0.get(kind);
-        let tls = done.tls_failure.as_ref().filter(|_| *kind == ErrorKind::TlsFailed).map(tls_failure);
-        let text = cause.map(|cause| cause.text.clone()).or(tls);
+        let text = cause.map(|cause| cause.text.clone()).or_else(|| usual(spec, *kind));
         let bytes = cause.map(|cause| cause.bytes.clone()).filter(|bytes| !bytes.is_empty());
-        let next = next_step(spec, *kind, text.as_deref().unwrap_or_default());
+        let tls = cause.and_then(|cause| cause.tls);
+        let next = next_step(spec, *kind, tls, text.as_deref().unwrap_or_default());
         CauseJson { kind: kind.name(), failed: *failed, text, bytes, next }
     });
     all.filter(|cause| cause.text.is_some() || cause.next.is_some()).collect()
 }
 
+/// The cause of a kind that has only one.
+fn usual(spec: &Spec, kind: ErrorKind) -> Option<String> {
+    let seconds = plain(spec.timeout_ns.as_secs_f64());
+    match kind {
+        ErrorKind::Timeout => Some(format!("no whole response within {seconds} s")),
+        ErrorKind::ConnectTimeout => Some(format!("no connection and handshake within {seconds} s")),
+        _ => None,
+    }
+}
+
 /// What helps, where that is known.
-fn next_step(spec: &Spec, kind: ErrorKind, text: &str) -> Option<&'static str> {
-    let is_plain = ["http", "websocket", "h2c"].contains(&spec.layer.as_str());
-    let is_http = spec.layer.starts_with("http");
+fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) -> Option<&'static str> {
+    let layer = spec.layer.as_str();
+    let is_plain = ["http", "websocket", "h2c"].contains(&layer);
+    let has_statuses = ["http", "https", "h2c", "h2", "h3"].contains(&layer);
+    let is_of_datagrams = ["udp", "kcp", "quic", "h3"].contains(&layer);
     match kind {
         _ if text.contains("speaks TLS") => Some("the URL with TLS: https, h2, wss"),
         _ if text.contains("speaks HTTP/2") => Some("the URL of HTTP/2: h2c, h2"),
         _ if text.contains("speaks HTTP/1.1") => Some("the URL of HTTP/1.1: http, https"),
         ErrorKind::EmptyReply if is_plain => Some("if the port speaks TLS: https, h2, wss"),
-        ErrorKind::WrongStatus if is_http => Some("if the status is right: --expect status=N"),
+        ErrorKind::WrongStatus if has_statuses && !text.contains("gRPC") => {
+            Some("if the status is right: --expect status=N")
+        }
+        ErrorKind::WrongLength | ErrorKind::WrongContent if ["websocket", "wss"].contains(&layer) => {
+            Some("the server must send back what it gets; one that speaks first: --greetings N")
+        }
+        ErrorKind::WrongLength | ErrorKind::WrongContent if text.contains("sent") => {
+            Some("the server must send back what it gets")
+        }
         ErrorKind::ConnectRefused => Some("nothing listens there"),
-        ErrorKind::AddressExhausted => Some("this machine has no port left: fewer new connections"),
+        ErrorKind::ConnectTimeout if is_of_datagrams => {
+            Some("nothing answers there: check the address, the protocol and a firewall")
+        }
+        ErrorKind::ConnectTimeout => Some("a firewall, or more connections at once than the server accepts"),
+        ErrorKind::Timeout => Some("a longer time is --timeout"),
+        ErrorKind::TlsFailed => next_of_tls(tls?),
+        ErrorKind::AddressExhausted => {
+            Some("this address has no port left: more of them by --source, or fewer new connections")
+        }
         ErrorKind::DescriptorExhausted => Some("this process may open no more files: ulimit -n"),
         _ => None,
+    }
+}
+
+fn next_of_tls(failure: TlsFailure) -> Option<&'static str> {
+    match failure {
+        TlsFailure::UnknownAuthority => Some("--authority FILE to trust it, or --insecure"),
+        TlsFailure::OtherName => Some("the URL's name with --connect-to HOST:PORT, or --insecure"),
+        TlsFailure::Expired => Some("--insecure, or a new one"),
+        TlsFailure::ClientCertificate => Some("--cert FILE, with --key FILE"),
+        TlsFailure::NotTls => Some("try the URL without TLS, or another port"),
+        TlsFailure::Closed => Some("see its log"),
+        TlsFailure::Other => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Cause, Role, TlsFailure};
+    use linerate_contract::{Cause, Role};
 
     fn shown(layer: &str, kind: ErrorKind, cause: Option<Cause>) -> String {
-        let mut done = Done { tls_failure: Some(TlsFailure::Closed), ..Done::default() };
+        let mut done = Done::default();
         done.errors.add(kind, 3);
         done.causes.0.extend(cause.map(|cause| (kind, cause)));
         let all = causes(&Spec::new(Role::Client, layer, "rr"), &done);
@@ -93,7 +133,14 @@ mod tests {
             status,
             "wrong_status: status 404 in place of 200; if the status is right: --expect status=N"
         );
-        assert!(shown("https", ErrorKind::TlsFailed, None).contains("closed the connection during"));
-        assert_eq!(shown("tcp", ErrorKind::Timeout, None), "");
+        let unknown =
+            Cause::of_tls(TlsFailure::UnknownAuthority, "the certificate is of an unknown authority");
+        assert_eq!(
+            shown("h2", ErrorKind::TlsFailed, Some(unknown)),
+            "tls_failed: the certificate is of an unknown authority; --authority FILE to trust it, or \
+             --insecure"
+        );
+        let late = shown("tcp", ErrorKind::Timeout, None);
+        assert_eq!(late, "timeout: no whole response within 10.0 s; a longer time is --timeout");
     }
 }

@@ -1,6 +1,7 @@
 //! Output of `linerate load --stream`: the live line, the result as text, and as JSON.
 
-use super::load::{failures, time, tls_failure};
+use super::load::{failures, time};
+use super::load_causes::causes;
 use super::load_json::{DatagramsJson, LoadJson, RunJson, StreamJson, StreamsJson};
 use super::load_series;
 use super::numbers::{count, counted, plain};
@@ -105,9 +106,7 @@ pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
         if done.errors.total() > 0 {
             row("  failed", failures(&done.errors, done.operations));
         }
-        if let Some(failure) = &done.tls_failure {
-            row("  TLS failed", tls_failure(failure));
-        }
+        causes(spec, done).iter().for_each(|cause| row("", cause.sentence()));
     }
     if let [_, _] = runs {
         let sum =
@@ -147,6 +146,7 @@ fn datagrams(out: &mut String, target: &str, spec: &Spec, done: &Done) {
     for (kind, times) in &done.errors.0 {
         line("failed", format!("{} of {}", kind.name(), counted(*times, "flow")));
     }
+    causes(spec, done).iter().for_each(|cause| line("", cause.sentence()));
 }
 
 /// A line for each second and direction.
@@ -161,14 +161,14 @@ pub fn json(runs: &[(Spec, Done)], samples: &[Vec<Sample>]) -> String {
     if let [(spec, done)] = runs
         && has_datagrams(spec)
     {
-        let run = RunJson { spec, done };
+        let run = RunJson::new(spec, done);
         return LoadJson::Datagrams(DatagramsJson { schema: "linerate.load.datagrams/1", run }).text();
     }
     let each = runs.iter().zip(samples).map(|((spec, done), samples)| StreamJson {
         direction: direction(spec),
         gbit_per_second: gbit(done.bytes, done.end_ns.since(done.start_ns)),
         by_second: load_series::of_stream(done, samples),
-        run: RunJson { spec, done },
+        run: RunJson::new(spec, done),
     });
     let streams = each.collect();
     LoadJson::Streams(StreamsJson { schema: "linerate.load.streams/1", streams }).text()

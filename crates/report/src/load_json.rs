@@ -1,6 +1,6 @@
 //! The JSON of `linerate load --json`; its schema is `docs/load.schema.json`.
 
-use super::load_causes::CauseJson;
+use super::load_causes::{CauseJson, causes};
 use super::load_series::{OperationsSecond, StreamSecond};
 use linerate_contract::{Done, Errors, Spec, StreamCounts, Tls};
 #[cfg(test)]
@@ -40,8 +40,6 @@ pub(super) struct OperationsJson<'a> {
     pub(super) mib_per_second: f64,
     /// Failed operations, which are not among the others.
     pub(super) failed: u64,
-    /// Why the first operation of each kind has failed.
-    pub(super) causes: Vec<CauseJson>,
     /// Connections that the server closed while it owed nothing; requests that met the close were sent again.
     pub(super) closed_idle: u64,
     /// Operations that had begun and not ended when the time was over; they are not in the rate.
@@ -203,6 +201,14 @@ pub(super) struct RunJson<'a> {
     /// The event `done`, in the fields of the contract (sdk/CONTRACT.md, "Output").
     #[cfg_attr(test, schemars(with = "BTreeMap<String, serde_json::Value>"))]
     pub(super) done: &'a Done,
+    /// Why the first operation of each kind has failed.
+    causes: Vec<CauseJson>,
+}
+
+impl<'a> RunJson<'a> {
+    pub(super) fn new(spec: &'a Spec, done: &'a Done) -> Self {
+        Self { spec, done, causes: causes(spec, done) }
+    }
 }
 
 fn without_key<S: Serializer>(spec: &&Spec, serializer: S) -> Result<S::Ok, S::Error> {

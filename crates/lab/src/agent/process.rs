@@ -16,12 +16,14 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::libc;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid, setsid};
 use std::ffi::OsString;
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
@@ -70,7 +72,9 @@ pub(super) fn start(
 ) -> Result<(Process, Option<UnixDatagram>), String> {
     let View { folder, grants } = view;
     let mut command = Command::new(&spawn.program);
-    command.args(&spawn.arguments);
+    let (arguments, stdin) =
+        passed(&spawn.arguments).map_err(|e| format!("the arguments of {}: {e}", spawn.program.display()))?;
+    command.args(arguments);
     match &spawn.user {
         Some(user) => command.envs(&user.environment),
         None => command
@@ -85,7 +89,7 @@ pub(super) fn start(
         let numbers: Vec<String> = inherited.iter().map(ToString::to_string).collect();
         command.env(TUN_DESCRIPTORS, numbers.join(","));
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (clock_maker, receiver) = ClockMaker::pair().map_err(|e| format!("a socket pair: {e}"))?;
     let sampled = spawn.sampled.then(SampleMaker::pair).transpose();
     let (sample_maker, events) = sampled.map_err(|e| format!("a socket pair: {e}"))?.unzip();
@@ -116,6 +120,23 @@ pub(super) fn start(
     let clock = ProcessClock::new(pid, &receiver);
     let (stdout, stderr) = (Printed::new(Stream::Stdout, stdout), Printed::new(Stream::Stderr, stderr));
     Ok((Process { pid, clock, stdout, stderr }, events))
+}
+
+/// The longest argument that the kernel passes (execve(2), `MAX_ARG_STRLEN`), without its end.
+const LONGEST_ARGUMENT: usize = (128 << 10) - 1;
+
+/// The arguments of a program, and its standard input: a last argument that the kernel would not pass is
+/// there, as `-` in its place says (sdk/CONTRACT.md).
+fn passed(arguments: &[String]) -> io::Result<(Vec<&str>, Stdio)> {
+    let mut all: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let Some(spec) = all.pop_if(|last| last.len() > LONGEST_ARGUMENT) else {
+        return Ok((all, Stdio::null()));
+    };
+    let mut file = File::from(memfd_create(c"spec", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(spec.as_bytes())?;
+    file.rewind()?;
+    all.push("-");
+    Ok((all, file.into()))
 }
 
 fn path_of(grants: &Grants) -> OsString {
@@ -337,6 +358,18 @@ mod tests {
     use super::*;
     use std::fs::{self, Permissions};
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn an_argument_that_the_kernel_does_not_pass_is_on_standard_input() {
+        let long = "x".repeat(300_000);
+        let words = ["echo".to_owned(), long.clone()];
+        let (arguments, stdin) = passed(&words).unwrap();
+        assert_eq!(arguments, ["echo", "-"]);
+        let output = Command::new("cat").stdin(stdin).output().unwrap();
+        assert!(output.stdout == long.as_bytes(), "{} bytes", output.stdout.len());
+        let short = ["echo".to_owned(), "y".repeat(LONGEST_ARGUMENT)];
+        assert_eq!(passed(&short).unwrap().0, short.each_ref());
+    }
 
     #[test]
     fn a_program_that_its_user_may_not_start_is_named_with_the_folder_that_is_closed() {

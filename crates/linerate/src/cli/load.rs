@@ -219,8 +219,26 @@ pub struct FlowArgs {
     #[arg(long, visible_alias = "bidir", conflicts_with = "reverse")]
     pub both: bool,
 
-    /// udp: a stream of this many bits per second, such as 1G, in place of --rate
-    #[arg(long, short = 'b', value_name = "BITS", conflicts_with = "rate", value_parser = bits)]
+    /// ws, wss: messages are texts
+    #[arg(long)]
+    pub text: bool,
+
+    /// ws, wss: a subprotocol that is offered to the server; several with commas
+    #[arg(long, value_name = "NAMES")]
+    pub subprotocol: Option<String>,
+
+    /// ws, wss: messages that the server sends before it is asked, on each connection
+    #[arg(long, value_name = "N", value_parser = u64_in(1..=1000))]
+    pub greetings: Option<u64>,
+
+    /// udp, and data to the server over tcp, tls, ws, wss: a stream of this many bits per second, such as 1G
+    #[arg(
+        long,
+        short = 'b',
+        value_name = "BITS",
+        conflicts_with_all = ["rate", "reverse", "both"],
+        value_parser = bits
+    )]
     pub bitrate: Option<f64>,
 
     /// udp: find the highest rate of a stream with at most this loss, by short trials that are repeated until

@@ -120,6 +120,7 @@ const REQUESTS_AND_CALLS: &[&str] = &["http", "https", "h2", "h2c", "h3", "grpc"
 const CALLS: &[&str] = &["grpc", "grpcs"];
 const MULTIPLEXED: &[&str] = &["h2", "h2c", "h3", "grpc", "grpcs", "quic"];
 const TLS: &[&str] = &["https", "h2", "h3", "grpcs", "tls", "wss", "quic"];
+const WEBSOCKET: &[&str] = &["ws", "wss"];
 const CONNECTED: &[&str] = &["tcp", "tls", "ws", "wss"];
 
 /// Options of `load` and `serve` by their ids. One that is in no row, all protocols have.
@@ -135,6 +136,8 @@ const BOTH: &[Only] = &[
 pub(crate) const LOAD: &[Only] = &[
     Only::new(&["method", "body"], REQUESTS),
     Only::new(&["header", "user", "expect", "events", "requests"], REQUESTS_AND_CALLS),
+    Only::new(&["header", "user", "subprotocol"], WEBSOCKET),
+    Only::new(&["text", "greetings"], WEBSOCKET).of_operations(),
     Only::new(&["unix_socket"], &["http", "https", "h2", "h2c", "grpc", "grpcs"]),
     Only::new(&["pipeline", "coalesce", "proxy"], PAGES),
     Only::new(&["message"], CALLS),
@@ -144,7 +147,8 @@ pub(crate) const LOAD: &[Only] = &[
     Only::new(&["response_size"], &["quic"]),
     Only::new(&["reverse"], CONNECTED),
     Only::new(&["both"], &["tcp"]),
-    Only::new(&["search", "bitrate"], &["udp"]),
+    Only::new(&["search"], &["udp"]),
+    Only::new(&["bitrate"], &["udp", "tcp", "tls", "ws", "wss"]),
     Only::new(&["datagrams"], &["h3", "quic", "kcp"]),
     Only::new(&["datagrams"], &["udp"]).of_streams(),
     Only::new(&["no_keepalive"], REQUESTS_AND_CALLS).of_operations(),

@@ -6,6 +6,7 @@ use crate::toml_file;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
+use linerate_contract::Body;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
@@ -75,22 +76,27 @@ impl RequestArgs {
         parse_requests(&file, &text, &|name| read_body(&folder.join(name)))
     }
 
+    /// The header lines of the options.
+    pub fn headers(&self) -> Vec<String> {
+        let basic = |user: &String| format!("Authorization: {}", basic(user));
+        self.header.iter().cloned().chain(self.user.as_ref().map(basic)).collect()
+    }
+
     fn request(&self, path: &str, folder: &Path) -> Result<PlannedRequest, Error> {
         self.planned(path, &|name| read_body(&folder.join(name)))
     }
 
     fn planned(&self, path: &str, read: &ReadBody<'_>) -> Result<PlannedRequest, Error> {
         let body = match self.body.as_deref().map(|body| (body, body.strip_prefix('@'))) {
-            None => String::new(),
-            Some((text, None)) => text.to_owned(),
+            None => Body::default(),
+            Some((text, None)) => text.into(),
             Some((_, Some(file))) => read(file)?,
         };
         let usual = if self.body.is_some() { "POST" } else { "GET" };
-        let basic = |user: &String| format!("Authorization: {}", basic(user));
         Ok(PlannedRequest {
             method: self.method.clone().unwrap_or_else(|| usual.into()),
             path: path.into(),
-            headers: self.header.iter().cloned().chain(self.user.as_ref().map(basic)).collect(),
+            headers: self.headers(),
             body,
             weight: 1,
             expect: Expectation::default(),
@@ -99,10 +105,10 @@ impl RequestArgs {
 }
 
 /// Reads the file of a body.
-type ReadBody<'a> = dyn Fn(&str) -> Result<String, Error> + 'a;
+type ReadBody<'a> = dyn Fn(&str) -> Result<Body, Error> + 'a;
 
-fn read_body(file: &Path) -> Result<String, Error> {
-    fs::read_to_string(file).map_err(Error::file(file))
+fn read_body(file: &Path) -> Result<Body, Error> {
+    fs::read(file).map(Body::from).map_err(Error::file(file))
 }
 
 /// The requests of the text of `file`.
@@ -125,7 +131,7 @@ fn parse_requests(file: &Path, text: &str, read: &ReadBody<'_>) -> Result<Vec<Pl
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_requests(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let read = |name: &str| Ok(name.to_owned());
+    let read = |name: &str| Ok(name.into());
     match parse_requests(Path::new("mix.jsonl"), text, &read) {
         Ok(requests) => assert!(requests.len() <= text.lines().count()),
         Err(error) => assert!(error.to_string().starts_with("mix.jsonl:"), "{error}"),
@@ -164,7 +170,7 @@ mod tests {
         assert_eq!(args.request("/x", Path::new("")).unwrap().method, "GET");
         (args.body, args.user) = (Some("hello".into()), Some("Aladdin:open sesame".into()));
         let request = args.request("/x", Path::new("")).unwrap();
-        assert_eq!((request.method.as_str(), request.body.as_str()), ("POST", "hello"));
+        assert_eq!((request.method.as_str(), &*request.body), ("POST", &b"hello"[..]));
         // The example of RFC 7617, section 2.
         assert_eq!(request.headers, ["A: b", "Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="]);
         args.method = Some("PUT".into());

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// What `{port}` and PORT are, unless the user's own PORT or --port is another.
 const PORT: u16 = 8080;
-/// Bytes of all requests, which are an argument of a program: the kernel's limit is 128 KiB.
-const LONGEST: usize = 64 << 10;
+/// Bytes of all requests: each program of a unit gets them anew.
+const LONGEST: usize = 64 << 20;
 
 /// Servers that are compared: commands, or addresses of those that run elsewhere.
 #[derive(Debug, Clone, Default)]
@@ -181,7 +181,7 @@ impl LoadFlags {
         let mut requests = self.request.requests(&[path], folder)?;
         if self.grpc.is_some() {
             requests[0].method = "POST".into();
-            requests[0].body = self.message.encoded(folder)?;
+            requests[0].body = self.message.encoded(folder)?.into();
         }
         if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
             return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));

@@ -34,7 +34,7 @@ pub fn gate(args: &GateArgs, script: Option<&Path>, terminal: Terminal) -> ExitC
 /// The status of arguments that clap refused. `git bisect run` would read 2 as a bad commit.
 pub fn refused(refusal: &clap::Error) -> ExitCode {
     let _ = refusal.print();
-    let is_bisect = || std::env::args().any(|word| word == "--bisect");
+    let is_bisect = || std::env::args_os().any(|word| word == "--bisect");
     match refusal.use_stderr() {
         false => ExitCode::SUCCESS,
         true if is_bisect() => ExitCode::from(ABORT),

@@ -121,7 +121,10 @@ pub fn lab_presence() -> Result<ExitCode, Error> {
 /// # Errors
 /// The server does not answer.
 pub fn lab_ask(question: &str) -> Result<ExitCode, Error> {
-    let question = serde_json::from_str(question)
+    // A question that is too long for an argument is on standard input.
+    let read = || std::io::read_to_string(std::io::stdin()).map_err(Error::file(Path::new("-")));
+    let question = if question == "-" { read()? } else { question.to_owned() };
+    let question = serde_json::from_str(&question)
         .map_err(|e| Error::Input(format!("the question is not valid: {e}")))?;
     let mut lines = String::new();
     let asked = ask(&question, |response| {

@@ -38,7 +38,9 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     let spec = spec(options, url, is_stream)?;
     Engine::start(LOAD, &spec)?.listen(&interrupt::watch(), |event| {
         if let Event::Ready { address } = event {
-            let at = Url { host: address.ip().to_string(), port: address.port(), ..url.clone() };
+            // The zone of an address is in the user's words alone.
+            let host = if url.name() == url.host { address.ip().to_string() } else { url.host.clone() };
+            let at = Url { host, port: address.port(), ..url.clone() };
             note(&format!("{at} {} until Ctrl-C", doing(url.scheme, &spec)));
         }
     })?;

@@ -89,6 +89,7 @@ impl Learner {
             time,
             is_steady: windows.are_steady(),
             response: windows.response(servers.load.under_way()),
+            waits: windows.waits,
         };
         let warmups = [of(&one), of(&two)];
         for (index, warmup) in indices.into_iter().zip(warmups) {
@@ -193,7 +194,10 @@ impl Learner {
                     // Its responses take longer than that, or the machine is busy.
                     0 if done.errors.total() == 0 && length < LONGEST_WINDOW => is_too_short = true,
                     0 => return Err(no_response(&servers.load, name, length)),
-                    operations => windows[side].push(operations, length.as_secs_f64(), cpu),
+                    operations => {
+                        windows[side].waits = done.waits_for_acks().is_some();
+                        windows[side].push(operations, length.as_secs_f64(), cpu);
+                    }
                 }
             }
             let are_steady = windows.iter().all(Windows::are_steady);

@@ -34,7 +34,7 @@ use crate::measurement::{
     PlannedTarget, Subject,
 };
 use ask::{Question, Response};
-use linerate_contract::{Expect, Request, Spec, WeightedRequest};
+use linerate_contract::{Body, Expect, Request, Spec, WeightedRequest};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -106,7 +106,7 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
         method: "GET".into(),
         path: url.path.clone(),
         headers: Vec::new(),
-        body: String::new(),
+        body: Body::default(),
         weight: 1,
         expect: Expectation::default(),
     };

@@ -16,7 +16,11 @@ const FEWEST_WINDOWS: usize = 6;
 
 /// The windows of a server, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Windows(Vec<Window>);
+pub(super) struct Windows {
+    all: Vec<Window>,
+    /// In the last one, most responses waited for a delayed acknowledgement.
+    pub(super) waits: bool,
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Window {
@@ -39,16 +43,16 @@ impl Window {
 
 impl Windows {
     pub(super) fn push(&mut self, operations: u64, seconds: f64, cpu: Option<Nanos>) {
-        self.0.push(Window { operations, seconds, cpu });
+        self.all.push(Window { operations, seconds, cpu });
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     /// The last windows: on a busy machine a single one is slower at times, so that their median counts.
     fn last(&self) -> &[Window] {
-        &self.0[self.0.len().saturating_sub(STEADY_WINDOWS)..]
+        &self.all[self.all.len().saturating_sub(STEADY_WINDOWS)..]
     }
 
     /// The first window of a warm server, by the windows so far.
@@ -59,18 +63,18 @@ impl Windows {
             let is_settled = window.cost().is_none_or(|of_window| of_window <= SETTLED * cost);
             is_settled && window.rate() >= WARM * rate
         };
-        self.0.iter().position(is_warm).unwrap_or(0)
+        self.all.iter().position(is_warm).unwrap_or(0)
     }
 
     pub(super) fn are_steady(&self) -> bool {
-        self.0.len() >= FEWEST_WINDOWS && self.0.len() - self.first_warm() >= STEADY_WINDOWS
+        self.all.len() >= FEWEST_WINDOWS && self.all.len() - self.first_warm() >= STEADY_WINDOWS
     }
 
     /// How long a fresh server is loaded before a unit. At least one window: pools and caches are filled by
     /// then. What is not steady has the length of the last windows alone: no time makes it so, and units need
     /// some.
     pub(super) fn time_to_warm(&self) -> Nanos {
-        let before = if self.are_steady() { &self.0[..self.first_warm().max(1)] } else { self.last() };
+        let before = if self.are_steady() { &self.all[..self.first_warm().max(1)] } else { self.last() };
         Nanos((before.iter().map(|window| window.seconds).sum::<f64>() * 1e9) as u64)
     }
 

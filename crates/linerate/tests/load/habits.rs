@@ -103,6 +103,21 @@ fn a_time_shorter_than_one_response_is_told_as_such() {
 }
 
 #[test]
+fn a_load_of_which_all_has_failed_is_still_a_document() {
+    if !engine_is_built() {
+        return;
+    }
+    let url = serving(|_| false);
+    let output = linerate(&["load", &url, "-n", "4", "-c", "1", "--json", "-"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&json["failed"], output.status.code()), (&4.into(), Some(3)), "{text}");
+    let numbers = ["requests_per_second", "seconds", "mib_per_second"];
+    assert!(numbers.iter().all(|name| json[name].is_number()) && !text.contains("NaN"), "{text}");
+    assert!(json["causes"][0]["text"].as_str().unwrap().contains("closed the connection"), "{text}");
+}
+
+#[test]
 fn events_first_bytes_and_rows_are_in_the_text_and_the_document() {
     if !engine_is_built() {
         return;

@@ -7,6 +7,7 @@ mod habits;
 mod requests;
 #[path = "../report/schema.rs"]
 mod schema;
+mod sent;
 mod streams;
 
 use nix::sys::signal::{Signal, kill};
@@ -126,7 +127,7 @@ fn pages_are_served_over_tls_to_clients_with_the_ca_certificate_or_insecure() {
     // The system does not trust the new CA, if it trusts any.
     let unknown = load(&known, &[]);
     let text = String::from_utf8([unknown.stdout, unknown.stderr].concat()).unwrap();
-    assert!(text.contains("unknown authority: --authority FILE") || text.contains("no root cert"), "{text}");
+    assert!(text.contains("unknown authority; --authority FILE") || text.contains("no root cert"), "{text}");
     assert_eq!(unknown.status.code(), Some(3));
     std::fs::remove_file(authority).unwrap();
     let missing = load(&known, &["--authority", authority]);

@@ -353,7 +353,7 @@ fn servers_of_grpc_are_compared_by_calls_of_a_method() {
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
     assert!(run.command.contains("--grpc shop.Items/Get --message @request.bin"), "{}", run.command);
     let load = run.comparison.unwrap().load.unwrap();
-    assert_eq!((load.streams, load.requests[0].body.as_str()), (Some(10), "/wA="));
+    assert_eq!((load.streams, &*load.requests[0].body), (Some(10), &b"/wA="[..]));
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
     let _ = fs::remove_dir_all(folder.path().join("out"));

@@ -15,7 +15,7 @@ pub mod udp;
 pub mod wire;
 
 use crate::Refusal;
-use linerate_contract::{Causes, ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, TcpInfo, TlsFailure};
+use linerate_contract::{ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, TcpInfo};
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 use std::vec::Drain;
@@ -199,16 +199,6 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// Handshakes of TLS, where they are counted.
     fn handshakes(&self) -> Option<HandshakeCounts> {
         None
-    }
-
-    /// Why the first TLS session that failed has failed.
-    fn tls_failure(&self) -> Option<TlsFailure> {
-        None
-    }
-
-    /// Why the first operation of each kind has failed, as far as the layer knows.
-    fn causes(&self) -> Causes {
-        Causes::default()
     }
 
     /// What no peer should send and what was accepted, by name, with its number of answers.

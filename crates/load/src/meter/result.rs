@@ -31,7 +31,6 @@ impl Meter {
             *self.handshakes.get_or_insert_default() += handshakes;
         }
         self.tls = self.tls.take().or_else(|| other.tls.clone());
-        self.tls_failure = self.tls_failure.take().or_else(|| other.tls_failure.clone());
         if let (Some(paced), Some(other)) = (&mut self.paced, &other.paced) {
             paced.merge(other);
         }
@@ -66,7 +65,6 @@ impl Meter {
             streams: self.streams.clone(),
             tls: self.tls.clone(),
             handshakes: self.handshakes,
-            tls_failure: self.tls_failure.clone(),
             tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
             ..Done::default()
         }

@@ -10,6 +10,7 @@ use nix::sys::socket::{
     socket, sockopt,
 };
 use nix::sys::time::TimeVal;
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -39,8 +40,22 @@ pub(crate) fn connect(spec: &Spec, mode: Mode) -> Result<Result<OwnedFd, ErrorKi
     let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
     let storage = SockaddrStorage::from(address);
     let fd = open(spec, mode, storage.family().expect("an IP address has a family"))?;
+    if !spec.sources.is_empty() {
+        let turn = TURN.get();
+        TURN.set(turn.wrapping_add(1));
+        let source = spec.sources[turn % spec.sources.len()];
+        // As in a `Dialer`.
+        setsockopt(&fd, sockopt::IpBindAddressNoPort, &true).doing("IP_BIND_ADDRESS_NO_PORT")?;
+        nix::sys::socket::bind(fd.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(source, 0)))
+            .map_err(|e| Refusal::BadSpec(format!("\"sources\": {source} cannot be bound: {}", e.desc())))?;
+    }
     let connected = nix::sys::socket::connect(fd.as_raw_fd(), &storage);
     Ok(connected.map(|()| fd).map_err(connect_error))
+}
+
+thread_local! {
+    /// The turn of the next source address.
+    static TURN: Cell<usize> = const { Cell::new(0) };
 }
 
 fn open(spec: &Spec, mode: Mode, family: AddressFamily) -> Result<OwnedFd, Refusal> {

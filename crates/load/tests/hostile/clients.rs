@@ -98,7 +98,7 @@ fn sending(to: SocketAddr, bytes: &[u8]) -> TcpStream {
 fn garbage(to: SocketAddr) -> Held {
     for number in 0..100_u32 {
         let bytes: Vec<u8> = (0..3_000).map(|at| (number.wrapping_mul(at) >> 3) as u8).collect();
-        let start = upgrade::request("test", "/", [1; 16]);
+        let start = upgrade::request("test", "/", [1; 16], &[]).unwrap();
         let cut = start.len() * (number % 10) as usize / 9;
         drop(sending(to, &[&start[..cut], &bytes[..(31 * number) as usize % 3_000]].concat()));
     }
@@ -144,7 +144,7 @@ fn bodies(to: SocketAddr) -> Held {
 }
 
 fn upgraded(to: SocketAddr) -> TcpStream {
-    let mut stream = sending(to, &upgrade::request("test", "/", [1; 16]));
+    let mut stream = sending(to, &upgrade::request("test", "/", [1; 16], &[]).unwrap());
     assert!(read_request(&mut stream));
     // Without optimisation, a message of 16 MiB takes a second.
     stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();

@@ -279,7 +279,7 @@ fn head(peer: &mut dyn Peer) -> Vec<u8> {
 }
 
 fn upgrade_with(nonce: [u8; 16]) -> Vec<u8> {
-    upgrade::respond(&upgrade::request("other", "/", nonce)).unwrap_or_default()
+    upgrade::respond(&upgrade::request("other", "/", nonce, &[]).unwrap()).unwrap_or_default()
 }
 
 /// Upgrades, takes the client's message, sends `first`, and `again` until the client has gone.

@@ -1,6 +1,6 @@
 //! Shared by the integration tests: the binary as a child that ends with its test, and faulty servers.
 
-use linerate_contract::{Done, Event, Expect, Role, Spec, Tls, page};
+use linerate_contract::{Done, ErrorKind, Event, Expect, Role, Spec, Tls, TlsFailure, page};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -115,6 +115,11 @@ impl Drop for Engine {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The kind of the first handshake that failed.
+pub(crate) fn tls_failure(done: &Done) -> Option<TlsFailure> {
+    done.causes.0.get(&ErrorKind::TlsFailed)?.tls
 }
 
 /// A client of `address` that expects the page of `size` bytes and checks every byte.

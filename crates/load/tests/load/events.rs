@@ -54,7 +54,7 @@ fn ten_events() -> Vec<Vec<u8>> {
     (0..10).map(event).collect()
 }
 
-/// Of `responses` responses with ten events each.
+/// Asserts what this many responses with ten events each come to.
 fn assert_ten_events(done: &Done, responses: u64) {
     assert_eq!((done.operations, done.errors.total()), (responses, 0), "{:?}", done.errors);
     let EventCounts { count, first, gap } = done.events.as_ref().unwrap();

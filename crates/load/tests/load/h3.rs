@@ -73,7 +73,7 @@ fn a_body_is_sent_and_a_wrong_answer_fails_its_stream_alone() {
     let mut spec = h3_client(&trust, address, 10, 50, 4);
     spec.connections = 1;
     spec.request =
-        Some(Request { method: Some("POST".into()), body: "x".repeat(90_000), ..Request::default() });
+        Some(Request { method: Some("POST".into()), body: "x".repeat(90_000).into(), ..Request::default() });
     let done = Engine::start(&spec).done();
     assert_eq!(done.errors.0.get(&ErrorKind::WrongStatus), Some(&50), "{:?}", done.errors);
     assert_eq!(done.statuses.get("400"), Some(&50));

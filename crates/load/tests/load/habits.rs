@@ -179,7 +179,7 @@ fn a_response_may_come_before_the_request_is_sent_in_full() {
             let mut spec = Spec { rate, ..one_connection(workload, address, 3) };
             spec.expect =
                 expect.map(|code| Expect { status: Some(code), bytes: None, crc32: None, every: 1 });
-            let body = "x".repeat(6 << 20);
+            let body = "x".repeat(6 << 20).into();
             spec.request = Some(Request { method: Some("POST".into()), body, ..Request::default() });
             let done = run_by_file("early", &spec);
             assert_eq!(done.statuses.get("413"), Some(&3), "{workload} {rate:?}: {done:?}");
@@ -205,7 +205,7 @@ fn the_rest_of_a_request_is_sent_while_its_response_begins() {
     });
     let mut spec = one_connection("rr", address, 2);
     spec.timeout_ns = Nanos(5_000_000_000);
-    let body = "x".repeat(6 << 20);
+    let body = "x".repeat(6 << 20).into();
     spec.request = Some(Request { method: Some("POST".into()), body, ..Request::default() });
     let done = run_by_file("rest", &spec);
     assert_eq!((done.operations, done.errors.total()), (2, 0), "{:?} {:?}", done.errors, done.causes);

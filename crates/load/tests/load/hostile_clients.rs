@@ -30,7 +30,7 @@ fn works(layer: &str, address: SocketAddr, tls: &Tls) {
 
 fn upgraded(address: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(&upgrade::request("test", "/", [1; 16])).unwrap();
+    stream.write_all(&upgrade::request("test", "/", [1; 16], &[]).unwrap()).unwrap();
     assert!(crate::common::read_request(&mut stream));
     stream
 }
@@ -46,7 +46,7 @@ fn garbage_and_closes_anywhere_end_their_own_connection_only() {
             random.fill_bytes(&mut bytes);
             let mut stream = TcpStream::connect(address).unwrap();
             if number % 2 == 0 {
-                let start = upgrade::request("test", "/", [1; 16]);
+                let start = upgrade::request("test", "/", [1; 16], &[]).unwrap();
                 let cut = (random.next_u64() % (start.len() as u64 + 1)) as usize;
                 let _ = stream.write_all(&start[..cut]);
             }

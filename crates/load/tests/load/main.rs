@@ -2,7 +2,9 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
+mod addresses;
 mod alternating;
+mod causes;
 mod certified;
 mod common;
 mod crr;
@@ -17,6 +19,7 @@ mod hostile;
 mod hostile_clients;
 mod http;
 mod http_server;
+mod neighbours;
 mod paced;
 mod pipelined;
 mod program;
@@ -29,6 +32,7 @@ mod tcp;
 mod tls;
 mod trust;
 mod udp;
+mod websocket;
 mod withdrawn;
 
 /// The program under test.

@@ -29,6 +29,15 @@ fn every_operation_of_the_schedule_is_done_once() {
 }
 
 #[test]
+fn a_rate_below_one_in_a_second_has_its_operations() {
+    let (_server, address) = Engine::serving(&server(SIZE));
+    let duration_ns = Some(Nanos(2_500_000_000));
+    let spec = Spec { rate: Some(0.8), connections: 1, duration_ns, ..paced("rr", address) };
+    let done = Engine::start(&spec).done();
+    assert_eq!((done.operations, done.schedule.unwrap().unsent, done.errors.total()), (2, 0, 0));
+}
+
+#[test]
 fn random_and_rising_schedules_are_kept() {
     let (_server, address) = Engine::serving(&server(SIZE));
     let ramp = Engine::start(&Spec { arrival: Arrival::Ramp, ..paced("rr", address) }).done();

@@ -303,7 +303,9 @@ fn a_server_reports_the_error_of_a_client_and_continues() {
     let connect = || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        stream.write_all(&linerate_proto::websocket::upgrade::request("test", "/", [1; 16])).unwrap();
+        stream
+            .write_all(&linerate_proto::websocket::upgrade::request("test", "/", [1; 16], &[]).unwrap())
+            .unwrap();
         assert!(read_request(&mut stream));
         stream
     };

@@ -96,7 +96,7 @@ fn requests_over_streams_have_their_own_bodies_expectations_and_rows() {
         let mut spec = Spec { rate, connections: 2, expect: None, ..client(workload, address, 0, 4_096) };
         (spec.layer, spec.tls) = (layer.into(), (layer == "h3").then(|| client_tls.clone()));
         let mut sent = [one("/", 5, Some(Expect::of_page(&page(100), 1))), one("/a", 2, Some(refused))];
-        sent[1].request = Request { body: "x".repeat(3_000), ..Request::default() };
+        sent[1].request = Request { body: "x".repeat(3_000).into(), ..Request::default() };
         sent[1].request.method = Some("POST".into());
         let mut head = one("/b", 1, None);
         head.request.method = Some("HEAD".into());

@@ -23,9 +23,9 @@ impl RequestList {
         more: &[(&str, &str)],
     ) -> Result<Self, Refusal> {
         let message = build(path, host, true, request)?;
-        let head = message.len() - request.body.len();
-        let text = String::from_utf8_lossy(&message[..head]).into_owned();
-        let mut lines = text.split("\r\n").filter(|line| !line.is_empty());
+        let text = String::from_utf8_lossy(&message);
+        // The body is behind the first empty line, in whatever coding HTTP/1.1 has it.
+        let mut lines = text.split("\r\n").take_while(|line| !line.is_empty());
         let method = lines.next().and_then(|line| line.split(' ').next()).unwrap_or("GET");
         let lines: Vec<(String, &str)> = lines
             .filter_map(|line| line.split_once(':'))
@@ -54,3 +54,22 @@ impl RequestList {
 /// `:authority`.
 const OF_A_CONNECTION: [&str; 7] =
     ["host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "te"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_no_field_in_whatever_coding_http_1_has_it() {
+        let headers = vec!["Transfer-Encoding: chunked".to_owned(), "X: y".into()];
+        let request = Request {
+            method: Some("POST".into()),
+            headers,
+            body: "admin: yes\r\n\r\nmore: x".into(),
+            ..Request::default()
+        };
+        let list = RequestList::new("http", "/", "h", &request, &[]).unwrap();
+        let names: Vec<&str> = list.fields().iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, [":method", ":scheme", ":authority", ":path", "x"]);
+    }
+}

@@ -36,8 +36,8 @@ pub enum Ended {
 
 /// Takes answers.
 pub trait Answers {
-    /// The head of the answer in a lane; false: it is not wanted, and its stream ends here.
-    fn head(&mut self, lane: usize, head: &Head) -> bool;
+    /// The head of the answer in a lane.
+    fn head(&mut self, lane: usize, head: &Head);
     /// Bytes of its body, from `at` on.
     fn body(&mut self, lane: usize, at: u64, bytes: &[u8]);
     /// The answer ends with this status of gRPC.
@@ -122,6 +122,11 @@ impl Client {
     #[inline]
     pub fn kept(&self) -> usize {
         self.link.kept() + self.splitter.kept()
+    }
+
+    /// The last bytes of the server, which are no whole frame.
+    pub fn unfinished(&self) -> &[u8] {
+        self.splitter.unfinished()
     }
 
     /// The server's settings have arrived.

@@ -151,6 +151,11 @@ struct DataFrame {
 }
 
 impl Splitter {
+    /// What there is of a frame that is not whole.
+    pub(super) fn unfinished(&self) -> &[u8] {
+        &self.aside
+    }
+
     /// Bytes of memory that are kept.
     #[inline]
     pub(super) fn kept(&self) -> usize {

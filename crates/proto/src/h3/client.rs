@@ -25,7 +25,7 @@ impl EncodedRequest {
         if !request.body.is_empty() {
             put_number(&mut bytes, frame::DATA);
             put_number(&mut bytes, request.body.len() as u64);
-            bytes.extend_from_slice(request.body.as_bytes());
+            bytes.extend_from_slice(&request.body);
         }
         Ok(Self { bytes, is_head: list.is_head() })
     }
@@ -33,8 +33,8 @@ impl EncodedRequest {
 
 /// What takes an answer.
 pub trait Answer {
-    /// The status and the length, where it is known. False: the rest is of no use.
-    fn head(&mut self, head: &Head) -> bool;
+    /// The status and the length, where it is known.
+    fn head(&mut self, head: &Head);
     /// Bytes of the body, with their offset.
     fn body(&mut self, at: u64, bytes: &[u8]);
 }
@@ -74,17 +74,15 @@ impl AnswerReader {
         (self.length, self.got) = (None, 0);
     }
 
-    /// Takes the next bytes of the stream; false: what follows is of no use to `answer`.
+    /// Takes the next bytes of the stream.
     ///
     /// # Errors
     /// The reason why the stream or the connection is over.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], answer: &mut impl Answer) -> Result<bool, Code> {
+    pub fn feed(&mut self, bytes: &[u8], answer: &mut impl Answer) -> Result<(), Code> {
         let Self { splitter, decoder, stage, bodiless, length, got } = self;
-        let is_wanted = true;
-        let mut reading = Reading { decoder, stage, bodiless: *bodiless, length, got, answer, is_wanted };
-        splitter.feed(bytes, &mut reading)?;
-        Ok(reading.is_wanted)
+        let mut reading = Reading { decoder, stage, bodiless: *bodiless, length, got, answer };
+        splitter.feed(bytes, &mut reading)
     }
 
     /// The stream has ended: the bytes of the body.
@@ -109,7 +107,6 @@ struct Reading<'a, A> {
     length: &'a mut Option<u64>,
     got: &'a mut u64,
     answer: &'a mut A,
-    is_wanted: bool,
 }
 
 impl<A: Answer> Receiver for Reading<'_, A> {
@@ -124,7 +121,7 @@ impl<A: Answer> Receiver for Reading<'_, A> {
                 (*self.stage, *self.length) = (Stage::Body, fields.length);
                 let length = if self.bodiless { Some(0) } else { fields.length };
                 let framing = length.map_or(BodyFraming::UntilClose, BodyFraming::Length);
-                self.is_wanted = self.answer.head(&Head { status, framing, reusable: true });
+                self.answer.head(&Head { status, framing, reusable: true });
             }
             (Stage::Body, None) => *self.stage = Stage::Trailers,
             (Stage::Trailers, _) => return Err(Code::FRAME_UNEXPECTED),
@@ -140,9 +137,7 @@ impl<A: Answer> Receiver for Reading<'_, A> {
 
     #[inline]
     fn data(&mut self, piece: &[u8]) {
-        if self.is_wanted {
-            self.answer.body(*self.got, piece);
-        }
+        self.answer.body(*self.got, piece);
         *self.got += piece.len() as u64;
     }
 }
@@ -158,9 +153,8 @@ mod tests {
     }
 
     impl Answer for Seen {
-        fn head(&mut self, head: &Head) -> bool {
+        fn head(&mut self, head: &Head) {
             self.heads.push((head.status, head.framing));
-            head.status != 404
         }
 
         fn body(&mut self, at: u64, bytes: &[u8]) {
@@ -190,10 +184,8 @@ mod tests {
     fn read(bytes: &[u8], size: usize) -> (Seen, Result<u64, Code>) {
         let (mut reader, mut seen) = (AnswerReader::default(), Seen::default());
         for piece in bytes.chunks(size) {
-            match reader.feed(piece, &mut seen) {
-                Ok(true) => {}
-                Ok(false) => return (seen, Ok(0)),
-                Err(code) => return (seen, Err(code)),
+            if let Err(code) = reader.feed(piece, &mut seen) {
+                return (seen, Err(code));
             }
         }
         let end = reader.finish();
@@ -230,8 +222,6 @@ mod tests {
         ] {
             assert_eq!(read(&message(&parts), 1_000).1, Err(code));
         }
-        let (seen, _) = read(&message(&[Fields(&[(":status", "404")]), Data(b"no")]), 1_000);
-        assert_eq!((seen.heads[0].0, seen.body.len()), (404, 0), "of no use");
     }
 
     #[test]

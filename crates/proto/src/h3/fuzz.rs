@@ -14,9 +14,8 @@ struct Taken {
 }
 
 impl Answer for Taken {
-    fn head(&mut self, head: &Head) -> bool {
+    fn head(&mut self, head: &Head) {
         self.statuses.push(head.status);
-        true
     }
 
     fn body(&mut self, at: u64, bytes: &[u8]) {

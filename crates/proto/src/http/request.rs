@@ -67,7 +67,7 @@ pub fn build(path: &str, host: &str, persistent: bool, request: &Request) -> Res
         lines += &format!("{line}\r\n");
     }
     lines += "\r\n";
-    let body = request.body.as_bytes();
+    let body = &*request.body;
     Ok(if chunked {
         [lines.as_bytes(), &in_chunks(body)].concat()
     } else {

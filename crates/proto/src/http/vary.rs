@@ -29,7 +29,7 @@ pub struct Varying {
 #[derive(Debug, Clone, Copy)]
 struct Numbers {
     sequence: u64,
-    /// Of a generator of random numbers.
+    /// The state of a generator of random numbers.
     state: u64,
 }
 
@@ -47,7 +47,8 @@ impl Numbers {
 
 /// Whether a request with this path has places for numbers.
 pub fn varies(path: &str, request: &Request) -> bool {
-    let mut texts = request.headers.iter().map(String::as_str).chain([path, &request.body]);
+    let body = String::from_utf8_lossy(&request.body);
+    let mut texts = request.headers.iter().map(String::as_str).chain([path, &*body]);
     texts.any(|text| text.contains("{seq}") || text.contains("{rand:"))
 }
 
@@ -172,7 +173,7 @@ mod tests {
     use crate::http::request::build;
 
     fn varying(path: &str, request: &Request) -> Result<Varying, Refusal> {
-        Varying::new(&build(path, "shop", true, request)?, request.body.as_bytes())
+        Varying::new(&build(path, "shop", true, request)?, &request.body)
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) use why::{change_words, values};
 use crate::model::SuiteReport;
 use linerate_analysis::judge::pairs::{Judgement, detectable};
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{PlannedComparison, Run, Unit};
+use linerate_model::{Learned, PlannedComparison, Run, Unit};
 
 /// The note on servers that were never warm.
 const NOT_WARM: &str = "the rate still rose at the end of the longest warm-up: results may be of a server \
@@ -75,6 +75,7 @@ pub(super) fn build(
         cells,
         notes: notes
             .chain((!run.learned.are_steady()).then(|| NOT_WARM.to_owned()))
+            .chain(waiting(&run.learned, plan))
             .chain(plan.remarks.clone())
             .collect(),
         written: plan.written.iter().map(made::written).collect(),
@@ -85,6 +86,19 @@ pub(super) fn build(
         false => answer::sentence(&comparison),
     };
     Some(comparison)
+}
+
+/// A remark for each server whose responses mostly wait for delayed acknowledgements.
+fn waiting(learned: &Learned, plan: &PlannedComparison) -> Vec<String> {
+    let both = learned.servers.iter().zip(named(plan));
+    let waiting = both.filter(|(server, _)| server.warmup.is_some_and(|warmup| warmup.waits));
+    let remarks = waiting.map(|(_, NamedCommand { name, .. })| {
+        format!(
+            "{name}: most responses wait 40 ms for a delayed acknowledgement, since it writes them in small \
+             pieces: TCP_NODELAY or one write is the remedy"
+        )
+    });
+    remarks.collect()
 }
 
 fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {

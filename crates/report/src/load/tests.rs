@@ -83,16 +83,19 @@ fn an_open_loop_shows_its_schedule_and_both_times() {
 }
 
 #[test]
-fn a_handshake_that_failed_has_its_reason_and_the_way_out() {
-    let spec = Spec::new(Role::Client, "https", "rr");
-    for (failure, words) in [
-        (TlsFailure::UnknownAuthority, "unknown authority: --authority FILE"),
-        (TlsFailure::ClientCertificate, "--cert FILE"),
-        (TlsFailure::Other("peer is incompatible".into()), "TLS failed  peer is incompatible"),
-    ] {
-        let done = Done { tls_failure: Some(failure), ..done() };
+fn delayed_acknowledgements_in_most_responses_are_said_with_the_remedy() {
+    let spec = Spec::new(Role::Client, "http", "rr");
+    for (acks, nanos, is_said) in [(970, 44_000_000, true), (100, 44_000_000, false), (970, 400_000, false)] {
+        let latency = Some(Counts { pairs: vec![(nanos, 1_000)], min: nanos, max: nanos });
+        let done = Done { latency, delayed_acks: Some(acks), ..done() };
         let text = text(&result(&spec, &done), Style::default());
-        assert!(text.contains(words), "{text}");
+        assert_eq!(
+            text.contains("0.970 delayed acknowledgements of 40 ms for each request"),
+            is_said,
+            "{text}"
+        );
+        assert_eq!(text.contains("TCP_NODELAY"), is_said);
+        assert_eq!(json(&result(&spec, &done)).contains("TCP_NODELAY"), is_said);
     }
 }
 

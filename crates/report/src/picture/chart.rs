@@ -88,8 +88,10 @@ impl Chart {
         let foot = lines(&self.foot, (width / 7.0) as usize);
         let height = frame.bottom + FOOT + 16.0 * foot.len() as f64;
         let named = format!("{id}~t");
+        // The parts of an image are nothing by themselves, and links are.
+        let role = if self.rows.iter().any(|row| row.address.is_some()) { "group" } else { "img" };
         html! {
-            svg.chart xmlns=[style.map(|_| NAMESPACE)] role="img" aria-labelledby=(named) id=(id)
+            svg.chart xmlns=[style.map(|_| NAMESPACE)] role=(role) aria-labelledby=(named) id=(id)
                 viewBox={ "0 0 " (width) " " (px(height)) } width=(width) height=(px(height)) {
                 title id=(named) { (self.title) " " (self.about) }
                 @if let Some(style) = style { style { (PreEscaped(style)) } }

@@ -2,7 +2,7 @@
 //! or to a proxy.
 
 use crate::address::{self, CONNECT_TIMEOUT};
-use crate::cli::{RouteArgs, basic};
+use crate::cli::{RouteArgs, Sources, basic};
 use crate::error::Error;
 use crate::url::Url;
 use linerate_contract::{Request, Spec, Tunnel};
@@ -22,6 +22,13 @@ pub(super) fn set(args: &RouteArgs, url: &Url, spec: &mut Spec) -> Result<(), Er
         through(proxy, url, spec)?;
     } else {
         spec.connect = Some(address::to_connect(&at(url, args.connect_to.as_deref())?)?);
+    }
+    if let (Some(Sources(sources)), Some(to)) = (&args.source, spec.connect) {
+        if let Some(other) = sources.iter().find(|source| source.is_ipv4() != to.is_ipv4()) {
+            let place = to.ip();
+            return Err(Error::Input(format!("--source {other} is of another kind of address than {place}")));
+        }
+        spec.sources.clone_from(sources);
     }
     Ok(())
 }

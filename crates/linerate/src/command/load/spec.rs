@@ -40,8 +40,18 @@ pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> R
         set_requests(&mut spec, &options.requests, urls, options.trust.insecure)?;
     } else if scheme.has_tls() || scheme.has_path {
         let (host, insecure) = (Some(url.authority()), options.trust.insecure);
-        spec.request = Some(Request { host, insecure, ..Request::default() });
+        let mut headers = options.requests.request.headers();
+        headers.extend(
+            options.flow.subprotocol.as_ref().map(|names| format!("Sec-WebSocket-Protocol: {names}")),
+        );
+        spec.request = Some(Request { host, insecure, headers, ..Request::default() });
         spec.path = scheme.has_path.then(|| url.path.clone());
+    }
+    if options.flow.text {
+        spec.set_option("text", "yes");
+    }
+    if let Some(greetings) = options.flow.greetings {
+        spec.set_option("greetings", greetings);
     }
     set_exchange(&mut spec, &options.requests)?;
     if !scheme.is_of_requests() {
@@ -106,8 +116,9 @@ fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bo
         for call in &mut requests {
             rpc_method(&call.path)
                 .map_err(|e| Error::Input(format!("{url}: its path is the method: {e}: {:?}", call.path)))?;
-            let own = file.map(|_| MessageArgs { message: Some(call.body.clone()) });
-            call.body = own.as_ref().unwrap_or(&args.message).encoded(Path::new(""))?;
+            let text = || String::from_utf8_lossy(&call.body).into_owned();
+            let own = file.map(|_| MessageArgs { message: Some(text()) });
+            call.body = own.as_ref().unwrap_or(&args.message).encoded(Path::new(""))?.into();
         }
         spec.set_option("grpc", "yes");
         spec.set_option("messages", args.messages);
@@ -165,6 +176,10 @@ fn streams(spec: &Spec, scheme: &Scheme, args: &FlowArgs) -> Vec<Spec> {
     if scheme.name != "tcp" {
         spec.bytes = Some(TRANSFER);
     }
+    if let Some(bits) = args.bitrate {
+        let each = bits / 8.0 / f64::from(spec.connections);
+        spec.set_option("pace", (each as u64).max(1));
+    }
     let directions: &[&str] = match (args.reverse, args.both) {
         (_, true) => &["client-writes", "client-reads"],
         (true, _) => &["client-reads"],
@@ -194,7 +209,7 @@ fn tls(url: &Url, trust: &TrustArgs) -> Result<Option<Tls>, Error> {
         authority: read("authority", authority.as_ref())?,
         certificate: read("cert", cert.as_ref())?,
         key: read("key", key.as_ref().or(cert.as_ref()))?,
-        name: url.host.clone(),
+        name: url.name().to_owned(),
     }))
 }
 

@@ -1,6 +1,6 @@
 //! What a server's frames come to: answers that are compared, counted and timed in their lanes.
 
-use super::{CodeCounts, LaneState, Reader};
+use super::{CodeCounts, LaneState, Reader, cause};
 use crate::clock;
 use crate::layer::http::STATUSES;
 use crate::layer::wire::Sink;
@@ -21,7 +21,7 @@ impl Sink for Frames<'_> {
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         let has_answered = self.client.answered() > 0;
         let mut answers = LaneAnswers { lanes: self.lanes, reader: self.reader, has_answered };
-        let fed = self.client.feed(bytes, &mut answers).map_err(|_| ErrorKind::Malformed);
+        let fed = self.client.feed(bytes, &mut answers).map_err(|code| cause::broken(code, bytes));
         if self.reader.fresh > 0 {
             self.note_first();
         }
@@ -60,9 +60,12 @@ impl LaneAnswers<'_> {
     /// Whether the complete answer was compared.
     #[inline]
     fn complete(&mut self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
-        let LaneState { request, check, rpc_status, messages, .. } = &self.lanes[lane];
+        let LaneState { request, check, rpc_status, messages, wrong, status, .. } = &self.lanes[lane];
+        let verifier = &self.reader.verifiers[*request as usize];
+        let outcome = wrong.map_or(Ok(()), Err).and_then(|()| verifier.answer(check, bytes));
+        let verified = outcome.map_err(|kind| verifier.note(kind, *status, bytes, &[]))?;
         self.reader.calls.as_mut().map_or(Ok(()), |calls| calls.complete(*rpc_status, messages))?;
-        self.reader.verifiers[*request as usize].answer(check, bytes)
+        Ok(verified)
     }
 
     /// The operation of a lane is over.
@@ -85,23 +88,22 @@ impl LaneAnswers<'_> {
 
 impl Answers for LaneAnswers<'_> {
     #[inline]
-    fn head(&mut self, lane: usize, head: &Head) -> bool {
-        self.lanes[lane].status = head.status;
+    fn head(&mut self, lane: usize, head: &Head) {
+        let state = &mut self.lanes[lane];
+        state.status = head.status;
         self.reader.fresh += 1;
-        match self.reader.verifiers[self.lanes[lane].request as usize].head(head) {
-            Ok(()) => true,
-            Err(kind) => {
-                self.over(lane, LaneEnd::Failed(kind));
-                false
-            }
-        }
+        state.wrong = self.reader.verifiers[state.request as usize].wrong_head(head);
     }
 
     #[inline]
     fn body(&mut self, lane: usize, at: u64, bytes: &[u8]) {
         let Reader { verifiers, calls, events, .. } = &mut *self.reader;
         let state = &mut self.lanes[lane];
-        verifiers[state.request as usize].body(&mut state.check, at, bytes);
+        let verifier = &verifiers[state.request as usize];
+        match state.wrong {
+            Some(kind) => _ = verifier.note(kind, state.status, bytes.len() as u64, bytes),
+            None => verifier.body(&mut state.check, at, bytes),
+        }
         let messages = if calls.is_some() { state.messages.take(bytes) } else { 0 };
         if let Some(kind) = *events {
             let count = if calls.is_some() { messages } else { state.events.feed(kind, bytes) };
@@ -124,15 +126,15 @@ impl Answers for LaneAnswers<'_> {
                     Err(kind) => LaneEnd::Failed(kind),
                 }
             }
-            Ended::Malformed => LaneEnd::Failed(ErrorKind::Malformed),
-            Ended::Reset(code) => {
-                count(&mut self.reader.resets, code);
-                LaneEnd::Failed(ErrorKind::Reset)
-            }
             // A server that never answers would be asked for ever.
             Ended::Unprocessed(Code::NO_ERROR) if self.has_answered => LaneEnd::Withdrawn,
-            Ended::Unprocessed(Code::NO_ERROR) => LaneEnd::Failed(ErrorKind::EmptyReply),
-            Ended::Unprocessed(_) => LaneEnd::Failed(ErrorKind::Reset),
+            other => {
+                if let Ended::Reset(code) = other {
+                    count(&mut self.reader.resets, code);
+                }
+                let wrong = self.lanes[lane].wrong;
+                LaneEnd::Failed(wrong.unwrap_or_else(|| cause::stream(other)))
+            }
         };
         self.over(lane, end);
     }

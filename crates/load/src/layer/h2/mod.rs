@@ -6,6 +6,7 @@
 //! read in a buffer that all connections of a thread share.
 
 mod answers;
+mod cause;
 mod requests;
 mod rpc;
 mod service;
@@ -98,6 +99,8 @@ struct LaneState {
     check: Check,
     /// Zero: the head of the answer has not arrived.
     status: u16,
+    /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
+    wrong: Option<ErrorKind>,
     rpc_status: Option<u32>,
     messages: Messages,
 }
@@ -198,16 +201,17 @@ impl<C: Wires> Layer for H2<C> {
             match self.read(connection)? {
                 Received::More | Received::Drained => {}
                 Received::Nothing => return Ok(Flow::Blocked),
-                Received::End => return Err(ErrorKind::EmptyReply),
+                Received::End => return Err(cause::no_settings(&connection.client)),
             }
         }
-        Err(ErrorKind::Malformed)
+        Err(cause::too_much())
     }
 
     #[inline]
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind> {
         let H2Connection { socket, wire, client, .. } = connection;
-        wire.send(socket, &mut Requests { client, requests: &self.requests })
+        let sent = wire.send(socket, &mut Requests { client, requests: &self.requests });
+        sent.map_err(cause::connection)
     }
 
     #[inline]
@@ -215,10 +219,10 @@ impl<C: Wires> Layer for H2<C> {
         match self.read(connection)? {
             Received::More => Ok(Reply::Unfinished),
             Received::Drained | Received::Nothing => Ok(Reply::Waiting),
-            Received::End if connection.lanes.iter().any(|lane| lane.status != 0) => {
-                Err(ErrorKind::Truncated)
+            Received::End => {
+                let has_begun = connection.lanes.iter().any(|lane| lane.status != 0);
+                Err(cause::closed(&connection.client, has_begun))
             }
-            Received::End => Err(ErrorKind::EmptyReply),
         }
     }
 
@@ -314,13 +318,13 @@ impl<C: Wires> H2<C> {
         let mut frames = Frames { client, lanes, reader: &mut self.reader };
         let received = wire.receive(socket, &mut self.buffer, &mut frames);
         if !held.keeps(client.kept()) {
-            return Err(ErrorKind::Malformed);
+            return Err(cause::too_much());
         }
-        if received.is_err() {
+        received.map_err(|kind| {
             // A GOAWAY with the reason, if the peer has broken the protocol.
             let _ = self.send(connection);
-        }
-        received
+            cause::connection(kind)
+        })
     }
 }
 

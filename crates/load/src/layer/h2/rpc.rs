@@ -1,12 +1,33 @@
 //! Calls of gRPC over HTTP/2 (PROTOCOL-HTTP2.md of gRPC): messages each way, and a status at the end.
 
+use crate::cause::note;
 use crate::refusal::Refusal;
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{Cause, ErrorKind, Spec};
 
 /// OK.
 const DONE: u32 = 0;
+/// Statuses by their numbers.
+const NAMES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
 /// Statuses with a name, and one place for all others.
-const STATUSES: usize = 18;
+const STATUSES: usize = NAMES.len() + 1;
 
 /// More would need a body that is made while it is sent.
 const MOST_MESSAGES: u64 = 10_000;
@@ -36,8 +57,15 @@ impl Calls {
     pub(super) fn complete(&mut self, status: Option<u32>, messages: &Messages) -> Result<(), ErrorKind> {
         match status {
             Some(DONE) => self.messages += u64::from(messages.complete()?),
-            Some(_) => return Err(ErrorKind::WrongStatus),
-            None => return Err(ErrorKind::Malformed),
+            Some(status) => {
+                let name = NAMES.get(status as usize).unwrap_or(&"no status of gRPC");
+                let text = format!("status {status} of gRPC ({name}) in place of 0");
+                return Err(note(ErrorKind::WrongStatus, || Cause::new(text)));
+            }
+            None => {
+                let text = "a response without grpc-status, so of no server of gRPC";
+                return Err(note(ErrorKind::Malformed, || Cause::new(text)));
+            }
         }
         Ok(())
     }
@@ -93,7 +121,12 @@ impl Messages {
     /// The last one has no end, or one is compressed, which no call allows.
     #[inline]
     pub(super) fn complete(&self) -> Result<u32, ErrorKind> {
-        if self.have > 0 || self.is_compressed { Err(ErrorKind::Malformed) } else { Ok(self.count) }
+        if self.have == 0 && !self.is_compressed {
+            return Ok(self.count);
+        }
+        let text =
+            if self.have > 0 { "a message of gRPC without its end" } else { "a compressed message of gRPC" };
+        Err(note(ErrorKind::Malformed, || Cause::new(text)))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Answers as they are received: parsed, counted, compared.
 
+use super::cause::note_end;
 use super::{Exchange, Reader, STATUSES};
 use crate::layer::wire::Sink;
 use crate::layer::{Answer, Reply, Wrong};
 use linerate_contract::ErrorKind;
-use linerate_proto::events::Events;
+use linerate_proto::events::{EventKind, Events};
 use linerate_proto::http::response::{Malformed, ParserState};
 
 /// The answers that one look at the socket gave.
@@ -48,16 +49,15 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
     /// The answer that is complete with these bytes, and how many bytes are behind it.
     #[inline]
     fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Reply>, usize), ErrorKind> {
-        let Exchange { kind, parser, check, events, .. } = &mut *self.exchange;
-        let Reader { mix, last, events: timed, arrived, .. } = &mut *self.reader;
-        let verifier = &mix.kind(*kind).verifier;
-        let fed = parser.feed(bytes, last, |at, bytes| {
-            verifier.body(check, at, bytes);
-            if let Some(timed) = timed {
-                *arrived += events.feed(*timed, bytes);
-            }
-        });
-        let state = fed.map_err(|malformed| self.note_malformed(malformed, bytes))?;
+        let fed = if let Some(timed) = self.reader.events {
+            self.feed_timed(timed, bytes)
+        } else {
+            let Exchange { kind, parser, check, .. } = &mut *self.exchange;
+            let Reader { mix, last, .. } = &mut *self.reader;
+            let verifier = &mix.kind(*kind).verifier;
+            parser.feed(bytes, last, |at, bytes| verifier.body(check, at, bytes))
+        };
+        let state = fed.map_err(|malformed| Self::note_malformed(malformed, bytes))?;
         let ParserState::Complete { rest } = state else {
             // A wrong answer is read to its end, for the next one, unless it lasts until the peer closes.
             let lasts = self.exchange.parser.end_completes();
@@ -66,9 +66,21 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         let reply = self.complete(bytes);
         if rest > 0 && self.exchange.due == 0 && is_reusable(&reply) {
             // No further request was sent.
-            return Err(self.note_malformed(Malformed::Excess, &bytes[bytes.len() - rest..]));
+            return Err(Self::note_malformed(Malformed::Excess, &bytes[bytes.len() - rest..]));
         }
         Ok((Some(reply), rest))
+    }
+
+    /// Takes bytes whose events are counted.
+    #[cold]
+    fn feed_timed(&mut self, timed: EventKind, bytes: &[u8]) -> Result<ParserState, Malformed> {
+        let Exchange { kind, parser, check, events, .. } = &mut *self.exchange;
+        let Reader { mix, last, arrived, .. } = &mut *self.reader;
+        let verifier = &mix.kind(*kind).verifier;
+        parser.feed(bytes, last, |at, bytes| {
+            verifier.body(check, at, bytes);
+            *arrived += events.feed(timed, bytes);
+        })
     }
 
     /// What is wrong with the head of an answer that will not be complete.
@@ -90,7 +102,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
             true => ErrorKind::EmptyReply,
             false => self.wrong_head(&[]).unwrap_or(ErrorKind::Truncated),
         };
-        self.reader.note_end(self.exchange, kind);
+        note_end(self.exchange, kind);
         Err(kind)
     }
 
@@ -108,7 +120,9 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         if let Some(odd) = exchange.parser.odd() {
             reader.odd[odd as usize] += 1;
         }
-        reader.answered = exchange.kind.take().unwrap_or(0);
+        if SEVERAL {
+            reader.answered = exchange.kind.take().unwrap_or(0);
+        }
         exchange.events = Events::default();
         let kind = reader.mix.kind(None);
         exchange.parser.reset(kind.bodiless);

@@ -50,7 +50,7 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
             let method = request.method.as_deref().unwrap_or("GET");
             let bodiless = method == "HEAD";
             let idempotent = IDEMPOTENT.contains(&method);
-            let varying = varies(path, request).then(|| Varying::new(&built, request.body.as_bytes()));
+            let varying = varies(path, request).then(|| Varying::new(&built, &request.body));
             Ok(Kind {
                 start,
                 length: built.len(),

@@ -17,7 +17,8 @@ use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply, Wrong};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, disconnect};
 use answers::Answers;
-use linerate_contract::{Causes, ErrorKind, HandshakeCounts, Spec, TlsFailure};
+use cause::note_end;
+use linerate_contract::{ErrorKind, HandshakeCounts, Spec};
 use linerate_proto::events::{EventKind, Events};
 use linerate_proto::http::response::{LastHead, Odd, Parser};
 use mix::{Kind, Mix};
@@ -42,7 +43,6 @@ pub struct Http<C, const SEVERAL: bool = false> {
     dialer: Dialer,
     connector: C,
     security: Option<String>,
-    tls_failure: Option<TlsFailure>,
     handshakes: Option<HandshakeCounts>,
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
@@ -60,7 +60,6 @@ pub struct Http<C, const SEVERAL: bool = false> {
 struct Reader<const SEVERAL: bool> {
     mix: Mix<SEVERAL>,
     statuses: Box<[u64; STATUSES]>,
-    causes: Causes,
     /// Answers by what is odd about them, in the order of [`Odd::ALL`].
     odd: [u64; Odd::ALL.len()],
     last: LastHead,
@@ -128,7 +127,6 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             dialer,
             connector,
             security: None,
-            tls_failure: None,
             handshakes: None,
             requests: requests.repeat(depth.into()).into(),
             depth,
@@ -139,7 +137,6 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             reader: Reader {
                 mix,
                 statuses: Box::new([0; STATUSES]),
-                causes: Causes::default(),
                 odd: [0; Odd::ALL.len()],
                 last: LastHead::default(),
                 events: events(spec)?,
@@ -181,9 +178,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             return connected(&connection.socket);
         }
         let wire = &mut connection.wire;
-        let flow = wire.establish(&connection.socket).inspect_err(|_| {
-            self.tls_failure = self.tls_failure.take().or_else(|| wire.tls_failure());
-        })?;
+        let flow = wire.establish(&connection.socket)?;
         if flow == Flow::Done
             && let Some(resumed) = connection.wire.take_handshake()
         {
@@ -233,7 +228,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             }
             Ok(Flow::Blocked) => Ok(Flow::Blocked),
             Err(kind) => {
-                self.reader.note_end(exchange, kind);
+                note_end(exchange, kind);
                 Err(kind)
             }
         }
@@ -276,8 +271,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             let received = match wire.receive(socket, &mut self.buffer, &mut answers) {
                 Ok(received) => received,
                 Err(kind) => {
-                    self.reader.note_end(exchange, kind);
-                    self.tls_failure = self.tls_failure.take().or_else(|| wire.tls_failure());
+                    note_end(exchange, kind);
                     return Err(kind);
                 }
             };
@@ -315,14 +309,6 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
 
     fn handshakes(&self) -> Option<HandshakeCounts> {
         self.handshakes
-    }
-
-    fn tls_failure(&self) -> Option<TlsFailure> {
-        self.tls_failure.clone()
-    }
-
-    fn causes(&self) -> Causes {
-        self.reader.causes.clone()
     }
 
     fn accepted(&self) -> BTreeMap<String, u64> {

@@ -4,8 +4,9 @@
 //! Where the checksum is that of [`linerate_contract::page`], content is compared with the page, which is
 //! several times cheaper than a checksum and needs no state; otherwise by a running CRC-32.
 
+use crate::cause::note;
 use crate::refusal::Refusal;
-use linerate_contract::{ErrorKind, Expect, crc32, page};
+use linerate_contract::{Cause, ErrorKind, Expect, crc32, page};
 use linerate_proto::http::response::{BodyFraming, Head};
 use std::sync::Arc;
 
@@ -54,9 +55,21 @@ impl Verifier {
         Check { wanted, ..Check::default() }
     }
 
-    /// What is expected.
-    pub(in crate::layer) fn expected(&self) -> Expect {
-        self.expect
+    /// Notes why an answer with a body of `body` bytes is not the expected one, with its last bytes; returns
+    /// the kind.
+    #[cold]
+    pub(in crate::layer) fn note(&self, kind: ErrorKind, status: u16, body: u64, bytes: &[u8]) -> ErrorKind {
+        note(kind, || {
+            let text = match (kind, self.expect.status, self.expect.bytes) {
+                (ErrorKind::WrongStatus, Some(expected), _) => {
+                    format!("status {status} in place of {expected}")
+                }
+                (ErrorKind::WrongStatus, ..) => format!("status {status} in place of 200 to 399"),
+                (ErrorKind::WrongLength, _, Some(length)) => format!("{body} bytes in place of {length}"),
+                _ => format!("{body} bytes of another content than expected"),
+            };
+            Cause::showing(text, bytes)
+        })
     }
 
     /// Checks a head. Without an expected status any final one below 400 is good, as in wrk and ab; 101
@@ -73,6 +86,19 @@ impl Verifier {
                 Err(ErrorKind::WrongLength)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// What is wrong with the head of an answer that is read to its end all the same.
+    #[inline]
+    pub(in crate::layer) fn wrong_head(&self, head: &Head) -> Option<ErrorKind> {
+        let kind = self.head(head).err()?;
+        match head.framing {
+            // The body's own bytes show the other kind better.
+            BodyFraming::Length(length) if kind == ErrorKind::WrongLength => {
+                Some(self.note(kind, head.status, length, &[]))
+            }
+            _ => Some(kind),
         }
     }
 

@@ -5,12 +5,13 @@
 
 use super::output::Output;
 use super::{KcpConfig, SPIN};
+use crate::cause::{note, note_errno};
 use crate::clock;
 use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::packets::{self, Inbox, SendQueue, widen_buffers};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
-use linerate_contract::{ErrorKind, Nanos, Spec};
+use linerate_contract::{Cause, ErrorKind, Nanos, Spec};
 use linerate_proto::frames::{FrameContent, prefix};
 use nix::errno::Errno;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -175,13 +176,22 @@ impl Layer for KcpClient {
         let is_late = now.since(flow.progress) >= timeout || now >= flow.deadline;
         let count = flow.answer.first_chunk::<8>().map(|count| u64::from_le_bytes(*count));
         match (outcome, count) {
-            (Err(_), _) if !flow.is_known => Err(ErrorKind::ConnectRefused),
-            (Err(_), _) => Err(ErrorKind::Reset),
+            (Err(errno), _) => {
+                let kind = if flow.is_known { ErrorKind::Reset } else { ErrorKind::ConnectRefused };
+                Err(note_errno(kind, "a datagram to the server", errno))
+            }
             // A count before the server has received the end of the stream counts something else; and so does
             // anything before the count, or more than was sent.
-            _ if !flow.answer.is_empty() && !flow.is_received() => Err(ErrorKind::Malformed),
-            (_, Some(good)) if good > flow.written => Err(ErrorKind::Malformed),
-            (_, Some(good)) if good < flow.written => Err(ErrorKind::WrongContent),
+            _ if !flow.answer.is_empty() && !flow.is_received() => {
+                let text = "data before the end of the stream, so of no server of linerate's stream";
+                Err(note(ErrorKind::Malformed, || Cause::showing(text, &flow.answer)))
+            }
+            (_, Some(good)) if good != flow.written => {
+                let more = good > flow.written;
+                let kind = if more { ErrorKind::Malformed } else { ErrorKind::WrongContent };
+                let text = format!("the server counts {good} good bytes of {}", flow.written);
+                Err(note(kind, || Cause::new(text)))
+            }
             (_, Some(good)) => {
                 // Acknowledges the answer.
                 let _ = flow.flush(now.since(self.start), &self.config);

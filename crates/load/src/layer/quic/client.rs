@@ -7,6 +7,7 @@ mod protocol;
 pub(crate) use protocol::{ClientProtocol, Fault};
 
 use super::{Epoch, LONGEST, Outgoing, STREAM_WINDOW, mode, transport};
+use crate::cause::note_errno;
 use crate::held::Held;
 use crate::layer::order::Order;
 use crate::layer::wire::tls::{client_config, full_handshakes, server_name};
@@ -14,7 +15,7 @@ use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, Reply};
 use crate::packets::{self, Inbox, Mode, widen_buffers};
 use crate::refusal::Refusal;
 use bytes::{Bytes, BytesMut};
-use linerate_contract::{ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, TlsFailure, clock};
+use linerate_contract::{ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, clock};
 use nix::errno::Errno;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
@@ -46,7 +47,6 @@ pub(crate) struct Quic<P: ClientProtocol> {
     outgoing: Outgoing,
     ended: Vec<Ending>,
     security: Option<String>,
-    tls_failure: Option<TlsFailure>,
     counts: StreamCounts,
     /// Connections.
     established: u64,
@@ -122,6 +122,7 @@ impl<P: ClientProtocol> Layer for Quic<P> {
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
         let mode = mode(spec)?;
         let remote = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
+        drop(packets::connect(spec, mode)?);
         let mut tls = client_config(spec)?;
         tls.alpn_protocols = vec![P::ALPN.to_vec()];
         let tls = QuicClientConfig::try_from(tls)
@@ -213,10 +214,6 @@ impl<P: ClientProtocol> Layer for Quic<P> {
         self.security.clone()
     }
 
-    fn tls_failure(&self) -> Option<TlsFailure> {
-        self.tls_failure.clone()
-    }
-
     /// The state machine does not say whether a session was resumed; a client looks at a certificate in a
     /// full handshake alone.
     fn handshakes(&self) -> Option<HandshakeCounts> {
@@ -294,7 +291,6 @@ impl<P: ClientProtocol> Quic<P> {
             outgoing: Outgoing::default(),
             ended: Vec::with_capacity(shared.streams.into()),
             security: None,
-            tls_failure: None,
             counts: StreamCounts::default(),
             established: 0,
             shared,
@@ -326,8 +322,7 @@ impl<P: ClientProtocol> Quic<P> {
         self.take_events(connection)?;
         match received {
             Ok(_) => Ok(self.inbox.is_full()),
-            Err(Errno::ECONNREFUSED) if !connection.is_connected => Err(ErrorKind::ConnectRefused),
-            Err(Errno::ECONNREFUSED) => Err(ErrorKind::Reset),
+            Err(Errno::ECONNREFUSED) => Err(refused(connection.is_connected)),
             Err(_) => Ok(false),
         }
     }
@@ -340,10 +335,17 @@ impl<P: ClientProtocol> Quic<P> {
         let due = connection.connection.poll_timeout();
         connection.due = due.map_or(Nanos(u64::MAX), |due| self.shared.epoch.nanos(due));
         match sent {
-            Err(Errno::ECONNREFUSED) if !connection.is_connected => Err(ErrorKind::ConnectRefused),
+            Err(Errno::ECONNREFUSED) if !connection.is_connected => Err(refused(false)),
             _ => Ok(()),
         }
     }
+}
+
+/// An ICMP message says that nothing is bound to the port.
+#[cold]
+fn refused(is_connected: bool) -> ErrorKind {
+    let kind = if is_connected { ErrorKind::Reset } else { ErrorKind::ConnectRefused };
+    note_errno(kind, "a datagram to the server", Errno::ECONNREFUSED)
 }
 
 /// Writes the rest of a request, as far as windows let it.

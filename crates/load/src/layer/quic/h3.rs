@@ -2,13 +2,14 @@
 
 use super::client::{ClientProtocol, Fault};
 use super::server::{Content, ServerProtocol};
+use crate::cause::note;
 use crate::layer::Answer;
 use crate::layer::h2::each_request;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::layer::http::{STATUSES, events};
 use crate::refusal::Refusal;
 use bytes::Bytes;
-use linerate_contract::{ErrorKind, Spec, page};
+use linerate_contract::{Cause, ErrorKind, Spec, page};
 use linerate_proto::events::{EventKind, Events};
 use linerate_proto::h3::client::{self, AnswerReader, EncodedRequest};
 use linerate_proto::h3::control::{PeerStream, opening};
@@ -37,6 +38,8 @@ pub(crate) struct Reading {
     request: u32,
     check: Check,
     status: u16,
+    /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
+    wrong: Option<ErrorKind>,
     events: Events,
     arrived: u32,
 }
@@ -76,6 +79,7 @@ impl ClientProtocol for H3 {
         let (_, verifier, is_head) = &mut self.requests[request as usize];
         reading.reader.begin(*is_head);
         (reading.request, reading.check, reading.status) = (request, verifier.begin(), 0);
+        reading.wrong = None;
         reading.events = Events::default();
     }
 
@@ -86,17 +90,12 @@ impl ClientProtocol for H3 {
 
     #[inline]
     fn feed(&mut self, reading: &mut Reading, bytes: &[u8]) -> Result<(), Fault> {
-        let Reading { reader, request, check, status, events, arrived } = reading;
+        let Reading { reader, request, check, status, wrong, events, arrived } = reading;
         let (_, verifier, _) = &self.requests[*request as usize];
         let timed = self.events.map(|kind| (kind, events, arrived));
-        let mut taking = Taking { verifier, check, status, timed, wrong: None };
+        let mut taking = Taking { verifier, check, status, timed, wrong };
         let fed = reader.feed(bytes, &mut taking);
-        let wrong = taking.wrong;
-        if let Some(kind) = wrong {
-            self.count(reading.status);
-            return Err(kind.into());
-        }
-        fed.map(drop).map_err(|code| self.fault(reading.status, code))
+        fed.map_err(|code| self.fault(reading.status, code))
     }
 
     #[inline]
@@ -108,7 +107,10 @@ impl ClientProtocol for H3 {
     fn finish(&mut self, reading: &mut Reading) -> Result<Answer, Fault> {
         let bytes = reading.reader.finish().map_err(|code| self.fault(reading.status, code))?;
         self.count(reading.status);
-        let verified = self.requests[reading.request as usize].1.answer(&reading.check, bytes)?;
+        let verifier = &self.requests[reading.request as usize].1;
+        let outcome = reading.wrong.map_or(Ok(()), Err);
+        let outcome = outcome.and_then(|()| verifier.answer(&reading.check, bytes));
+        let verified = outcome.map_err(|kind| verifier.note(kind, reading.status, bytes, &[]))?;
         Ok(Answer { bytes, verified, reusable: true })
     }
 
@@ -147,6 +149,7 @@ impl H3 {
             Code::REQUEST_INCOMPLETE => ErrorKind::Truncated,
             _ => ErrorKind::Malformed,
         };
+        note(kind, || Cause::new(format!("the server breaks the rules of HTTP/3 ({code})")));
         Fault { kind, ends: (!code.is_of_a_message()).then_some(code.0 as u32) }
     }
 }
@@ -156,20 +159,22 @@ struct Taking<'a> {
     check: &'a mut Check,
     status: &'a mut u16,
     timed: Option<(EventKind, &'a mut Events, &'a mut u32)>,
-    wrong: Option<ErrorKind>,
+    wrong: &'a mut Option<ErrorKind>,
 }
 
 impl client::Answer for Taking<'_> {
     #[inline]
-    fn head(&mut self, head: &Head) -> bool {
+    fn head(&mut self, head: &Head) {
         *self.status = head.status;
-        self.wrong = self.verifier.head(head).err();
-        self.wrong.is_none()
+        *self.wrong = self.verifier.wrong_head(head);
     }
 
     #[inline]
     fn body(&mut self, at: u64, bytes: &[u8]) {
-        self.verifier.body(self.check, at, bytes);
+        match *self.wrong {
+            Some(kind) => _ = self.verifier.note(kind, *self.status, bytes.len() as u64, bytes),
+            None => self.verifier.body(self.check, at, bytes),
+        }
         if let Some((kind, events, arrived)) = &mut self.timed {
             **arrived += events.feed(*kind, bytes);
         }

@@ -3,10 +3,11 @@
 
 use super::client::{ClientProtocol, Fault};
 use super::server::{Content, ServerProtocol};
+use crate::cause::note;
 use crate::layer::Answer;
 use crate::refusal::Refusal;
 use bytes::Bytes;
-use linerate_contract::{ErrorKind, Spec, page};
+use linerate_contract::{Cause, ErrorKind, Spec, page};
 
 const ALPN: &[u8] = b"perf";
 /// Bytes of the length.
@@ -56,13 +57,13 @@ impl ClientProtocol for Perf {
     #[inline]
     fn feed(&mut self, reader: &mut u64, bytes: &[u8]) -> Result<(), Fault> {
         *reader += bytes.len() as u64;
-        if *reader > self.answer { Err(ErrorKind::WrongLength.into()) } else { Ok(()) }
+        if *reader > self.answer { Err(self.another_length(*reader).into()) } else { Ok(()) }
     }
 
     #[inline]
     fn finish(&mut self, reader: &mut u64) -> Result<Answer, Fault> {
         if *reader != self.answer {
-            return Err(ErrorKind::WrongLength.into());
+            return Err(self.another_length(*reader).into());
         }
         // As of an echo, the bytes of one direction count: the longer one. The content may be anything, so
         // there is nothing to compare.
@@ -80,6 +81,14 @@ impl ClientProtocol for Perf {
 
     fn name(code: u64) -> String {
         format!("code {code}")
+    }
+}
+
+impl Perf {
+    #[cold]
+    fn another_length(&self, bytes: u64) -> ErrorKind {
+        let text = format!("{bytes} bytes in place of {}", self.answer);
+        note(ErrorKind::WrongLength, || Cause::new(text))
     }
 }
 

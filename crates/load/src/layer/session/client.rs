@@ -4,6 +4,7 @@
 use super::framing::Framing;
 use super::script::{Operation, Script, round_trip::RoundTrip, stream::StreamClient};
 use super::{LARGEST_MESSAGE, Session, most_reads, room};
+use crate::cause::note;
 use crate::layer::transfer::{Content, UNTIL_TIME_IS_OVER};
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Wire, Wires};
@@ -11,10 +12,9 @@ use crate::layer::{Answer, Flow, Layer, Reply};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, stream_error};
 use crate::{clock, tcp_info};
-use linerate_contract::{
-    Causes, Direction, ErrorKind, HandshakeCounts, Nanos, Spec, TcpInfo, TlsFailure, page,
-};
+use linerate_contract::{Cause, Direction, ErrorKind, HandshakeCounts, Nanos, Spec, TcpInfo, page};
 use linerate_proto::websocket::End;
+use linerate_proto::websocket::frame::Opcode;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{Shutdown, shutdown};
 use std::marker::PhantomData;
@@ -32,9 +32,17 @@ pub trait ClientKind: Clone + Send + 'static {
     fn script(&self) -> Self::Script;
 }
 
+/// Messages of a server that speaks first.
+const MOST_GREETINGS: u64 = 1_000;
+
 /// `rr`.
 #[derive(Debug, Clone)]
-pub struct RoundTrips(Arc<[u8]>);
+pub struct RoundTrips {
+    message: Arc<[u8]>,
+    /// `options.text` and `options.greetings`, for WebSocket.
+    kind: Opcode,
+    greetings: u64,
+}
 
 impl ClientKind for RoundTrips {
     type Script = RoundTrip;
@@ -43,11 +51,19 @@ impl ClientKind for RoundTrips {
         if !(1..=LARGEST_MESSAGE).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST_MESSAGE} bytes")));
         }
-        Ok(Self(page(spec.size as usize).into()))
+        let kind = match spec.option("text") {
+            None => Opcode::Binary,
+            Some("yes") => Opcode::Text,
+            Some(other) => {
+                return Err(Refusal::BadSpec(format!("\"options.text\" is \"yes\" or absent: {other:?}")));
+            }
+        };
+        let greetings = spec.number("greetings", 0..=MOST_GREETINGS)?.unwrap_or(0);
+        Ok(Self { message: page(spec.size as usize).into(), kind, greetings })
     }
 
     fn script(&self) -> RoundTrip {
-        RoundTrip::new(self.0.clone())
+        RoundTrip::new(self.message.clone(), self.kind, self.greetings)
     }
 }
 
@@ -94,8 +110,6 @@ pub struct Sessions<C, F, K> {
     spec: Arc<Spec>,
     security: Option<String>,
     handshakes: Option<HandshakeCounts>,
-    tls_failure: Option<TlsFailure>,
-    causes: Causes,
     room: Room,
     most_reads: usize,
     input: Box<[u8]>,
@@ -111,8 +125,6 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
             spec: self.spec.clone(),
             security: self.security.clone(),
             handshakes: self.handshakes,
-            tls_failure: self.tls_failure.clone(),
-            causes: self.causes.clone(),
             room: self.room,
             most_reads: self.most_reads,
             input: self.input.clone(),
@@ -121,15 +133,21 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
     }
 }
 
-impl<C: Wires, F: Framing, K: ClientKind> Sessions<C, F, K> {
-    /// Keeps the first reason of a kind of failure.
-    #[cold]
-    fn note(&mut self, session: &Session<C::Wire, F, K::Script>, kind: ErrorKind) {
-        self.tls_failure = self.tls_failure.take().or_else(|| session.tls_failure());
-        if let Some(cause) = session.cause() {
-            self.causes.note(kind, || cause.clone());
-        }
-    }
+/// The connection has ended, or was ended by the peer, within an operation.
+#[cold]
+fn note_end(script: &impl Operation, kind: ErrorKind) -> ErrorKind {
+    let how = match kind {
+        ErrorKind::Reset => "the server reset the connection",
+        ErrorKind::EmptyReply | ErrorKind::Truncated => "the server closed the connection",
+        _ => return kind,
+    };
+    note(kind, || Cause::new(format!("{how} {}", script.progress())))
+}
+
+/// The peer has ended the conversation.
+#[cold]
+fn cut(script: &impl Operation) -> ErrorKind {
+    note_end(script, script.cut())
 }
 
 /// One connection.
@@ -160,8 +178,6 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             spec: Arc::new(spec.clone()),
             security: None,
             handshakes: None,
-            tls_failure: None,
-            causes: Causes::default(),
             room,
             most_reads: most_reads(room),
             input: vec![0; room.input].into(),
@@ -187,7 +203,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             return Ok(Flow::Blocked);
         }
         let established = connection.session.establish(&connection.socket, &mut self.input);
-        let flow = established.inspect_err(|kind| self.note(&connection.session, *kind))?;
+        let flow = established.map_err(|kind| note_end(connection.session.script(), kind))?;
         if flow == Flow::Done {
             connection.established = true;
             self.security = self.security.take().or_else(|| connection.session.security());
@@ -204,7 +220,8 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         if (C::Wire::SHAKES || F::SHAKES) && self.establish(connection)? == Flow::Blocked {
             return Ok(Flow::Blocked);
         }
-        connection.session.send(&connection.socket)
+        let SessionConnection { session, socket, .. } = connection;
+        session.send(socket).map_err(|kind| note_end(session.script(), kind))
     }
 
     #[inline]
@@ -225,19 +242,14 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
                     return Ok(if blocked { Reply::Blocked } else { Reply::Unfinished });
                 }
             }
-            let received = match session.receive(socket, &mut self.input) {
-                Ok(received) => received,
-                Err(kind) => {
-                    self.note(session, kind);
-                    return Err(kind);
-                }
-            };
+            let received = session.receive(socket, &mut self.input);
+            let received = received.map_err(|kind| note_end(session.script(), kind))?;
             match received {
                 Received::More | Received::Drained => {}
                 Received::Nothing if blocked => return Ok(Reply::Blocked),
                 Received::Nothing if K::Script::DUPLEX && session.script().has_more() => {}
                 Received::Nothing => return Ok(Reply::Waiting),
-                Received::End => return Err(session.script().cut()),
+                Received::End => return Err(cut(session.script())),
             }
             if !K::Script::DUPLEX
                 && let Some(bytes) = session.script().complete()
@@ -245,7 +257,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
                 return Ok(Reply::Complete(Answer { bytes, verified: true, reusable: true }));
             }
             if session.is_over() {
-                return Err(session.script().cut());
+                return Err(cut(session.script()));
             }
             if !K::Script::DUPLEX && session.owes() {
                 // The rest is sent before the next message.
@@ -262,10 +274,6 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             let _ = session.receive(&connection.socket, &mut self.input);
         }
         session.is_closed_in_order() && session.script().cut() == ErrorKind::EmptyReply
-    }
-
-    fn causes(&self) -> Causes {
-        self.causes.clone()
     }
 
     fn finish(&mut self, connection: &mut Self::Connection) {
@@ -303,9 +311,5 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
 
     fn handshakes(&self) -> Option<HandshakeCounts> {
         self.handshakes
-    }
-
-    fn tls_failure(&self) -> Option<TlsFailure> {
-        self.tls_failure.clone()
     }
 }

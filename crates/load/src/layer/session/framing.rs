@@ -1,9 +1,9 @@
 //! How messages lie in a stream of bytes: one behind the other, or in WebSocket's frames.
 
 use super::script::{Ended, Script};
+use crate::cause::note;
 use crate::refusal::Refusal;
 use linerate_contract::{Cause, ErrorKind, Spec};
-use linerate_proto::http::request::check_target;
 use linerate_proto::speech::spoken;
 use linerate_proto::websocket::decoder::{Decoder, Receiver};
 use linerate_proto::websocket::encoder::{Encoder, Messages};
@@ -50,10 +50,6 @@ pub trait Framing: Send + Sized {
     /// Whether the peer has ended the conversation in order, by a close message without a fault.
     fn is_closed_in_order(&self) -> bool {
         false
-    }
-    /// Why the peer's bytes were refused.
-    fn cause(&self) -> Option<&Cause> {
-        None
     }
 }
 
@@ -135,6 +131,11 @@ impl Framing for Raw {
     fn is_over(&self) -> bool {
         false
     }
+
+    /// There is no other end than that of the connection.
+    fn is_closed_in_order(&self) -> bool {
+        true
+    }
 }
 
 /// Codes of a close message without a fault: a normal end, going away, and a restart of the server.
@@ -155,10 +156,11 @@ struct Frames {
     /// The handshake's head as far as it was received; `None` when it is over.
     head: Option<Vec<u8>>,
     nonce: [u8; 16],
+    /// The subprotocols that a client has offered.
+    offered: Box<str>,
     message: u64,
     /// The code of the peer's close message.
     closed: Option<u16>,
-    cause: Option<Box<Cause>>,
 }
 
 impl Framing for WebSocket {
@@ -167,6 +169,8 @@ impl Framing for WebSocket {
     fn new(end: End, spec: &Spec) -> Result<Self, Refusal> {
         let mut encoder = Encoder::new(end);
         let mut nonce = [0; 16];
+        let headers = spec.request.as_ref().map_or(&[][..], |request| &request.headers);
+        let offered = upgrade::offered(headers).unwrap_or_default().into();
         if end == End::Client {
             SystemRandom::new().fill(&mut nonce).expect("Linux has had getrandom(2) since 3.17");
             let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
@@ -176,13 +180,11 @@ impl Framing for WebSocket {
                 return Err(Refusal::BadSpec(format!("\"request.host\" must be printable ASCII: {host:?}")));
             }
             let path = spec.path.as_deref().unwrap_or("/");
-            check_target(path)?;
-            encoder.say(&upgrade::request(&host, path, nonce));
+            encoder.say(&upgrade::request(&host, path, nonce, headers)?);
         }
         let decoder = Decoder::new(end).unmasking(is_unmasking(spec)?);
         let head = Some(Vec::new());
-        let (closed, cause) = (None, None);
-        Ok(Self(Box::new(Frames { end, encoder, decoder, head, nonce, message: 0, closed, cause })))
+        Ok(Self(Box::new(Frames { end, encoder, decoder, head, nonce, offered, message: 0, closed: None })))
     }
 
     fn is_established(&self) -> bool {
@@ -223,12 +225,11 @@ impl Framing for WebSocket {
             let Some(used) = self.0.shake_hands(bytes)? else { return Ok(()) };
             &mut bytes[used..]
         };
-        let Frames { encoder, decoder, closed, cause, .. } = &mut *self.0;
+        let Frames { encoder, decoder, closed, .. } = &mut *self.0;
         let mut incoming = Delivery { script, encoder, closed };
         decoder.feed(bytes, &mut incoming).map_err(|broken| {
             encoder.close(Some(broken.code()));
-            cause.get_or_insert_with(|| Box::new(Cause::showing(broken.to_string(), bytes)));
-            ErrorKind::Malformed
+            note(ErrorKind::Malformed, || Cause::showing(broken.to_string(), bytes))
         })
     }
 
@@ -247,10 +248,6 @@ impl Framing for WebSocket {
 
     fn is_closed_in_order(&self) -> bool {
         self.0.closed.is_some_and(|code| IN_ORDER.contains(&code))
-    }
-
-    fn cause(&self) -> Option<&Cause> {
-        self.0.cause.as_deref()
     }
 }
 
@@ -284,20 +281,18 @@ impl Frames {
                 _ if is_none => "no response of HTTP/1.1 to the upgrade".into(),
                 _ => "a head of more than 8 KiB".into(),
             };
-            self.cause = Some(Box::new(Cause::showing(text, head)));
-            return Err(ErrorKind::Malformed);
+            return Err(note(ErrorKind::Malformed, || Cause::showing(text, head)));
         };
         let whole = &head[..end];
         match self.end {
-            End::Client if upgrade::is_accepted(whole, self.nonce) => {}
+            End::Client if upgrade::is_accepted(whole, self.nonce, &self.offered) => {}
             End::Client => {
                 let (kind, text) = match upgrade::status(whole) {
                     None => (ErrorKind::Malformed, "no response of HTTP/1.1 to the upgrade".into()),
                     Some(101) => (ErrorKind::Malformed, "an upgrade that was not asked for".into()),
                     Some(status) => (ErrorKind::WrongStatus, format!("the upgrade has status {status}")),
                 };
-                self.cause = Some(Box::new(Cause::showing(text, whole)));
-                return Err(kind);
+                return Err(note(kind, || Cause::showing(text, whole)));
             }
             End::Server => match upgrade::respond(whole) {
                 Ok(answer) => self.encoder.say(&answer),

@@ -16,7 +16,7 @@ pub mod service;
 use super::Flow;
 use super::wire::{Received, Room, Silence, Sink, Source, Wire};
 use framing::Framing;
-use linerate_contract::{Cause, ErrorKind, Spec, TlsFailure};
+use linerate_contract::{ErrorKind, Spec};
 use linerate_proto::websocket::upgrade::LONGEST_HEAD;
 use script::Script;
 use std::os::fd::OwnedFd;
@@ -78,10 +78,6 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
         self.wire.take_handshake()
     }
 
-    pub fn tls_failure(&self) -> Option<TlsFailure> {
-        self.wire.tls_failure()
-    }
-
     /// The handshakes.
     ///
     /// # Errors
@@ -131,11 +127,6 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
     /// Whether the peer has ended the conversation in order.
     pub fn is_closed_in_order(&self) -> bool {
         self.talk.framing.is_closed_in_order()
-    }
-
-    /// Why the peer's bytes were refused.
-    pub fn cause(&self) -> Option<&Cause> {
-        self.talk.framing.cause()
     }
 
     /// Whether both ends have said that they are done.

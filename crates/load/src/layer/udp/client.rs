@@ -2,12 +2,14 @@
 
 use super::pace::{self, Pace};
 use super::{UdpConfig, throughput};
+use crate::cause::{self, note, note_errno};
 use crate::clock;
 use crate::packets::{self, Burst};
 use crate::process::{Stop, together};
 use crate::refusal::Refusal;
+use crate::socket::connect_error;
 use linerate_contract::datagram::{Datagram, HEADER, REPORT_LENGTH, Report};
-use linerate_contract::{Bytes, Datagrams, Done, ErrorKind, Errors, Nanos, Spec};
+use linerate_contract::{Bytes, Cause, Causes, Datagrams, Done, ErrorKind, Errors, Nanos, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, send};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -76,6 +78,9 @@ pub(super) fn measure(spec: &Spec, stop: &Stop) -> Result<Done, Refusal> {
     done.end_ns = results.iter().fold(done.end_ns, |end, result| end.max(result.stopped));
     done.cpu_ns = results.iter().fold(Nanos::ZERO, |sum, result| sum + result.cpu);
     done.schedule = schedule;
+    done.causes = cause::take();
+    results.iter().for_each(|result| done.causes.merge(&result.causes));
+    done.causes = done.causes.counted_in(&done.errors);
     Ok(done)
 }
 
@@ -119,9 +124,10 @@ fn open(spec: &Spec, config: &UdpConfig, stop: &Stop) -> Result<Result<OwnedFd, 
         request(&socket, &hello, spec.timeout_ns, stop, |answer| (answer == Datagram::Welcome).then_some(()));
     Ok(match answer {
         Ok(()) => Ok(socket),
-        Err(Errno::ECONNREFUSED) => Err(ErrorKind::ConnectRefused),
-        Err(Errno::ETIMEDOUT) => Err(ErrorKind::ConnectTimeout),
-        Err(_) => Err(ErrorKind::ConnectFailed),
+        Err(Errno::ETIMEDOUT) => {
+            Err(note(ErrorKind::ConnectTimeout, || Cause::new("no answer to the first datagram of a flow")))
+        }
+        Err(errno) => Err(connect_error(errno)),
     })
 }
 
@@ -167,6 +173,7 @@ struct Sender {
 #[derive(Debug, Default)]
 struct SenderResult {
     cpu: Nanos,
+    causes: Causes,
     /// When the last datagram was sent, or the time was over.
     stopped: Nanos,
 }
@@ -184,7 +191,8 @@ impl Sender {
         // A rate may have nothing more due long before the time is over.
         let is_cut = self.stop.is_asked() || self.flows.iter().all(|flow| flow.sent >= self.until.datagrams);
         let stopped = if is_cut { clock::now().min(end) } else { end };
-        let result = SenderResult { cpu: clock::thread_cpu().since(cpu), stopped };
+        let mut result =
+            SenderResult { cpu: clock::thread_cpu().since(cpu), stopped, causes: Causes::default() };
         for flow in self.flows.iter_mut().filter(|flow| flow.failed.is_none()) {
             let over = Datagram::End { sent: flow.sent }.to_bytes();
             let report =
@@ -194,10 +202,16 @@ impl Sender {
                 });
             match report {
                 Ok(report) => flow.report = Some(report),
-                Err(Errno::ETIMEDOUT) => flow.failed = Some(ErrorKind::Timeout),
-                Err(_) => flow.failed = Some(ErrorKind::Reset),
+                Err(Errno::ETIMEDOUT) => {
+                    let text = "no report of the server about the flow";
+                    flow.failed = Some(note(ErrorKind::Timeout, || Cause::new(text)));
+                }
+                Err(errno) => {
+                    flow.failed = Some(note_errno(ErrorKind::Reset, "asking for the report", errno))
+                }
             }
         }
+        result.causes = cause::take();
         result
     }
 
@@ -254,11 +268,12 @@ impl UdpFlow {
             // The socket or the device is full: no failure, and tried again until the time is over.
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => false,
             Err(Errno::ECONNREFUSED) => {
-                self.failed = Some(if self.sent == 0 { ErrorKind::ConnectRefused } else { ErrorKind::Reset });
+                let kind = if self.sent == 0 { ErrorKind::ConnectRefused } else { ErrorKind::Reset };
+                self.failed = Some(note_errno(kind, "sending a datagram", Errno::ECONNREFUSED));
                 false
             }
-            Err(_) => {
-                self.failed = Some(ErrorKind::Failed);
+            Err(errno) => {
+                self.failed = Some(note_errno(ErrorKind::Failed, "sending a datagram", errno));
                 false
             }
         }
@@ -282,7 +297,8 @@ fn add_up<'a>(
         datagrams.sent += flow.sent;
         let report = flow.report.unwrap_or_default();
         if !report.is_possible(flow.sent, size as u64, now.since(start)) {
-            errors.add(ErrorKind::Malformed, 1);
+            let text = "a report that no path can cause, such as more datagrams than were sent";
+            errors.add(note(ErrorKind::Malformed, || Cause::new(text)), 1);
             continue;
         }
         datagrams += Datagrams { sent: 0, ..Datagrams::of_flow(flow.sent, &report) };

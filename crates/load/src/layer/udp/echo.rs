@@ -4,13 +4,14 @@
 //! A datagram begins with the number of its operation on the socket, so that a duplicate of an earlier answer
 //! is not taken for the answer to a later message.
 
+use crate::cause::{note, note_errno};
 use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
 use crate::packets::{self, Inbox, Mode, OwnAddresses};
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use crate::socket::connect_error;
 use linerate_contract::datagram::LARGEST;
-use linerate_contract::{ErrorKind, Event, Spec, page};
+use linerate_contract::{Cause, ErrorKind, Event, Spec, page};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, SockaddrStorage, recv, send, sendto};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -49,9 +50,8 @@ impl Layer for UdpEcho {
         if !(1..=LARGEST as u64).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be 1 to {LARGEST} bytes")));
         }
-        if spec.connect.is_none() {
-            return Err(Refusal::BadSpec("\"connect\" is missing".into()));
-        }
+        // What the kernel refuses to one, it refuses to all.
+        drop(packets::connect(spec, Mode::Single)?);
         let message = page(spec.size as usize);
         let buffer = vec![0; message.len() + 1].into();
         Ok(Self { spec: Arc::new(spec.clone()), message: message.into(), buffer })
@@ -75,7 +75,7 @@ impl Layer for UdpEcho {
                 }
                 Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
                 Err(Errno::EINTR) => {}
-                Err(errno) => return Err(connect_error(errno)),
+                Err(errno) => return Err(refused("sending a datagram", errno)),
             }
         }
     }
@@ -84,7 +84,11 @@ impl Layer for UdpEcho {
     fn receive(&mut self, connection: &mut UdpConnection) -> Result<Reply, ErrorKind> {
         for _ in 0..MAX_READS {
             match recv(connection.socket.as_raw_fd(), &mut self.buffer, NONBLOCKING) {
-                Ok(n) if n != self.message.len() => return Err(ErrorKind::WrongLength),
+                Ok(n) if n != self.message.len() => {
+                    let text = format!("a datagram of {n} bytes or more in place of {}", self.message.len());
+                    let cause = || Cause::showing(text, &self.buffer[..n]);
+                    return Err(note(ErrorKind::WrongLength, cause));
+                }
                 Ok(n) => match age(&self.buffer[..n], connection.number) {
                     0 if self.buffer[NUMBER.min(n)..n] == self.message[NUMBER.min(n)..] => {
                         let answer = Answer { bytes: n as u64, verified: true, reusable: true };
@@ -92,14 +96,27 @@ impl Layer for UdpEcho {
                     }
                     // The duplicate of an earlier answer.
                     age if age > 0 && age < connection.number => {}
-                    _ => return Err(ErrorKind::WrongContent),
+                    _ => {
+                        let text = "a datagram with other bytes than were sent";
+                        let cause = || Cause::showing(text, &self.buffer[..n]);
+                        return Err(note(ErrorKind::WrongContent, cause));
+                    }
                 },
                 Err(Errno::EAGAIN) => return Ok(Reply::Waiting),
                 Err(Errno::EINTR) => {}
-                Err(errno) => return Err(connect_error(errno)),
+                Err(errno) => return Err(refused("receiving a datagram", errno)),
             }
         }
         Ok(Reply::Unfinished)
+    }
+}
+
+/// A call is refused: mostly because an ICMP message said that nothing is bound to the port.
+#[cold]
+fn refused(doing: &str, errno: Errno) -> ErrorKind {
+    match errno {
+        Errno::ECONNREFUSED => note_errno(ErrorKind::ConnectRefused, doing, errno),
+        _ => connect_error(errno),
     }
 }
 

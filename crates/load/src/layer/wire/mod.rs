@@ -7,7 +7,7 @@ pub mod tls;
 
 use super::Flow;
 use crate::refusal::Refusal;
-use linerate_contract::{ErrorKind, Spec, TlsFailure};
+use linerate_contract::{ErrorKind, Spec};
 use std::os::fd::OwnedFd;
 
 /// Bytes to be sent.
@@ -163,11 +163,6 @@ pub trait Wire: Send + Sized {
 
     /// Whether the handshake that is over resumed a session; once for each connection.
     fn take_handshake(&mut self) -> Option<bool> {
-        None
-    }
-
-    /// Why a TLS session has failed, once it has.
-    fn tls_failure(&self) -> Option<TlsFailure> {
         None
     }
 }

@@ -24,7 +24,7 @@ impl EncodedRequest {
     /// # Errors
     /// What HTTP/1.1 cannot carry, or fields that do not fit into a frame.
     pub fn new(scheme: &str, path: &str, host: &str, request: &Request) -> Result<Self, Refusal> {
-        Self::encoded(scheme, path, host, request, request.body.as_bytes(), &[])
+        Self::encoded(scheme, path, host, request, &request.body, &[])
     }
 
     /// A call of gRPC (PROTOCOL-HTTP2.md of gRPC): `path` is `/package.Service/Method`; the headers of
@@ -41,7 +41,7 @@ impl EncodedRequest {
         messages: usize,
     ) -> Result<Self, Refusal> {
         let message = STANDARD
-            .decode(&request.body)
+            .decode(&*request.body)
             .map_err(|e| Refusal::BadSpec(format!("\"request.body\" of a call of gRPC is Base64: {e}")))?;
         let metadata =
             Request { method: Some("POST".into()), headers: request.headers.clone(), ..Request::default() };

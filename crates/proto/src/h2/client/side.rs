@@ -67,9 +67,8 @@ impl<A: Answers> Side for ClientSide<'_, A> {
                 state.head = Some(fields.length);
                 let length = if state.bodiless || end { Some(0) } else { fields.length };
                 let framing = length.map_or(BodyFraming::UntilClose, BodyFraming::Length);
-                if !self.answers.head(lane, &Head { status, framing, reusable: true }) {
-                    self.streams.reset(link, lane, Code::CANCEL);
-                } else if end {
+                self.answers.head(lane, &Head { status, framing, reusable: true });
+                if end {
                     self.rpc_status(lane, fields);
                     self.complete(link, lane);
                 }

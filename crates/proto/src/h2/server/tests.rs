@@ -19,9 +19,8 @@ struct Count {
 }
 
 impl Answers for Count {
-    fn head(&mut self, _lane: usize, head: &response::Head) -> bool {
+    fn head(&mut self, _lane: usize, head: &response::Head) {
         self.statuses.push(head.status);
-        true
     }
 
     fn body(&mut self, _lane: usize, at: u64, bytes: &[u8]) {
@@ -103,7 +102,7 @@ fn calls_of_grpc_have_a_message_each_way_and_a_status_in_trailers() {
     for (piece, size) in [(1, 10), (7, 0), (1_000, 70_000)] {
         let (mut client, mut server) = (Client::new(10), Server::default());
         let (message, content) = (vec![0xff; size], Content::reply(&PAGE[..size], 1));
-        let request = Request { body: STANDARD.encode(&message), ..Request::default() };
+        let request = Request { body: STANDARD.encode(&message).into(), ..Request::default() };
         let call = EncodedRequest::grpc("http", "/shop.Items/Get", "h", &request, 1).unwrap();
         assert_eq!(call.body(), client::prefixed(&message));
         exchanged(&mut client, &mut server, &call, &content, piece);

@@ -2,15 +2,17 @@
 
 use super::protocol::{ClientProtocol, Fault};
 use super::{Lane, Quic, QuicConnection, write};
+use crate::cause::note;
 use crate::layer::quic::open_stream;
-use crate::layer::wire::tls;
+use crate::layer::wire::tls::{self, note_tls};
 use crate::layer::{Ending, LaneEnd};
 use bytes::Bytes;
-use linerate_contract::{ErrorKind, Nanos, TlsFailure, clock};
+use linerate_contract::{Cause, ErrorKind, Nanos, TlsFailure, clock};
 use quinn_proto::{
     Connection, ConnectionError, Dir, Event, ReadError, ReadableError, StreamEvent, StreamId,
     TransportErrorCode, VarInt,
 };
+use rustls::{AlertDescription, Error};
 
 impl<P: ClientProtocol> Quic<P> {
     #[inline]
@@ -67,10 +69,13 @@ impl<P: ClientProtocol> Quic<P> {
             // Of the connection, by either end: no time limit of an operation.
             ConnectionError::TimedOut => ErrorKind::Reset,
             ConnectionError::TransportError(error) if is_of_tls(error.code) => {
-                self.tls_failure.get_or_insert_with(|| failure(&error.reason));
-                ErrorKind::TlsFailed
+                let cause = || Cause::of_tls(failure(&error.reason), error.reason.clone());
+                note(ErrorKind::TlsFailed, cause)
             }
-            ConnectionError::ConnectionClosed(close) if is_of_tls(close.error_code) => ErrorKind::TlsFailed,
+            ConnectionError::ConnectionClosed(close) if is_of_tls(close.error_code) => {
+                let alert = AlertDescription::from(u64::from(close.error_code) as u8);
+                note_tls(&Error::AlertReceived(alert), &[])
+            }
             ConnectionError::ConnectionClosed(_) if !connection.is_connected => ErrorKind::ConnectRefused,
             ConnectionError::ApplicationClosed(close) => {
                 *self.counts.goaways.entry(P::name(close.error_code.into_inner())).or_default() += 1;
@@ -79,6 +84,7 @@ impl<P: ClientProtocol> Quic<P> {
             ConnectionError::Reset | ConnectionError::ConnectionClosed(_) => ErrorKind::Reset,
             _ => ErrorKind::Malformed,
         };
+        note(kind, || Cause::new(reason.to_string()));
         connection.lost.get_or_insert(kind);
         connection.closes = true;
     }
@@ -92,6 +98,7 @@ impl<P: ClientProtocol> Quic<P> {
         let mut has_begun = false;
         let mut stream = connection.connection.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return };
+        let mut is_whole = false;
         let end = loop {
             match chunks.next(usize::MAX) {
                 Ok(Some(chunk)) => {
@@ -100,7 +107,9 @@ impl<P: ClientProtocol> Quic<P> {
                     let fed = self.protocol.feed(reader, &chunk.bytes);
                     *kept = *kept + P::kept(reader) - before;
                     if !held.keeps(*kept) {
-                        break Some(Err(Fault { kind: ErrorKind::Malformed, ends: Some(P::OVERLOAD) }));
+                        let text = "unfinished frames and fields of more than this end keeps";
+                        let kind = note(ErrorKind::Malformed, || Cause::new(text));
+                        break Some(Err(Fault { kind, ends: Some(P::OVERLOAD) }));
                     }
                     if let Err(fault) = fed {
                         break Some(Err(fault));
@@ -113,11 +122,16 @@ impl<P: ClientProtocol> Quic<P> {
                         self.ended.push(Ending { begun: *begun, first: Nanos::ZERO, request: *request, end });
                     }
                 }
-                Ok(None) => break Some(self.protocol.finish(reader)),
+                Ok(None) => {
+                    is_whole = true;
+                    break Some(self.protocol.finish(reader));
+                }
                 Err(ReadError::Blocked) => break None,
                 Err(ReadError::Reset(code)) => {
-                    *self.counts.resets.entry(P::name(code.into_inner())).or_default() += 1;
-                    break Some(Err(ErrorKind::Reset.into()));
+                    let name = P::name(code.into_inner());
+                    let text = format!("the server ended the stream: {name}");
+                    *self.counts.resets.entry(name).or_default() += 1;
+                    break Some(Err(note(ErrorKind::Reset, || Cause::new(text)).into()));
                 }
             }
         };
@@ -132,7 +146,9 @@ impl<P: ClientProtocol> Quic<P> {
             }
             Some(Err(fault)) => {
                 self.over(connection, at, LaneEnd::Failed(fault.kind));
-                abandon::<P>(&mut connection.connection, id);
+                if !is_whole {
+                    abandon::<P>(&mut connection.connection, id);
+                }
                 if let Some(code) = fault.ends {
                     self.end(connection, code);
                 }
@@ -190,7 +206,12 @@ impl<P: ClientProtocol> Quic<P> {
             }
             // A server that never answers would be asked for ever.
             let is_known = connection.has_answered;
-            let end = if is_known { LaneEnd::Withdrawn } else { LaneEnd::Failed(ErrorKind::EmptyReply) };
+            let end = if is_known {
+                LaneEnd::Withdrawn
+            } else {
+                let text = "the server ends the connection without a response: GOAWAY";
+                LaneEnd::Failed(note(ErrorKind::EmptyReply, || Cause::new(text)))
+            };
             self.over(connection, at, end);
         }
     }
@@ -200,7 +221,8 @@ impl<P: ClientProtocol> Quic<P> {
     fn end(&mut self, connection: &mut QuicConnection<P>, code: u32) {
         let now = self.shared.epoch.instant(clock::now());
         connection.connection.close(now, VarInt::from_u32(code), Bytes::new());
-        connection.lost.get_or_insert(ErrorKind::Malformed);
+        let text = format!("the server breaks the protocol: {}", P::name(code.into()));
+        connection.lost.get_or_insert(note(ErrorKind::Malformed, || Cause::new(text)));
         // The peer gets the reason; a failed send is no further failure.
         let _ = self.transmit(connection);
     }
@@ -230,12 +252,14 @@ pub(super) fn abandon<P: ClientProtocol>(connection: &mut Connection, stream: St
 /// The state machine keeps the text of rustls's error alone.
 fn failure(reason: &str) -> TlsFailure {
     match reason {
-        _ if reason.contains("UnknownIssuer") => TlsFailure::UnknownAuthority,
+        _ if reason.contains("UnknownIssuer") || reason.contains("BadSignature") => {
+            TlsFailure::UnknownAuthority
+        }
         _ if reason.contains("NotValidForName") || reason.contains("not valid for name") => {
             TlsFailure::OtherName
         }
         _ if reason.contains("expired") || reason.contains("Expired") => TlsFailure::Expired,
-        _ => TlsFailure::Other(reason.to_owned()),
+        _ => TlsFailure::Other,
     }
 }
 

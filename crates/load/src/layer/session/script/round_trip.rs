@@ -1,7 +1,8 @@
 //! `rr`: sends a message and waits until all of it is back.
 
 use super::{Ended, Operation, Script, same};
-use linerate_contract::ErrorKind;
+use crate::cause::note;
+use linerate_contract::{Cause, ErrorKind};
 use linerate_proto::websocket::encoder::Messages;
 use linerate_proto::websocket::frame::Opcode;
 use linerate_proto::websocket::mask::Key;
@@ -15,12 +16,41 @@ pub struct RoundTrip {
     back: usize,
     /// The end of the message has arrived: of a stream without messages, its last byte.
     ended: bool,
+    /// The kind of the message, where messages have one.
+    kind: Opcode,
+    /// Messages that a server which speaks first has still to send.
+    greetings: u64,
     wrong: Option<ErrorKind>,
 }
 
 impl RoundTrip {
-    pub fn new(message: Arc<[u8]>) -> Self {
-        Self { message, asked: false, back: 0, ended: false, wrong: None }
+    pub fn new(message: Arc<[u8]>, kind: Opcode, greetings: u64) -> Self {
+        Self { message, asked: false, back: 0, ended: false, kind, greetings, wrong: None }
+    }
+
+    #[cold]
+    fn fail(&mut self, kind: ErrorKind, bytes: &[u8]) {
+        self.wrong = self.wrong.or_else(|| Some(self.note(kind, bytes)));
+    }
+
+    /// Notes why these bytes are no echo; returns the kind.
+    #[cold]
+    fn note(&self, kind: ErrorKind, bytes: &[u8]) -> ErrorKind {
+        note(kind, || {
+            let (back, all) = (self.back, self.message.len());
+            let text = match kind {
+                _ if !self.asked => "data before the message that it answers".to_owned(),
+                ErrorKind::WrongContent => {
+                    format!("other bytes than were sent, from byte {back} of {all} on")
+                }
+                ErrorKind::WrongLength if bytes.is_empty() => {
+                    format!("a message of {back} bytes in place of {all}")
+                }
+                ErrorKind::WrongLength => format!("more than the {all} bytes that were sent"),
+                _ => "a message of another kind than was sent".into(),
+            };
+            Cause::showing(text, bytes)
+        })
     }
 }
 
@@ -30,7 +60,7 @@ impl Messages for RoundTrip {
         if std::mem::replace(&mut self.asked, true) {
             return None;
         }
-        Some((Opcode::Binary, self.message.len() as u64))
+        Some((self.kind, self.message.len() as u64))
     }
 
     #[inline]
@@ -45,10 +75,13 @@ impl Script for RoundTrip {
     #[inline]
     fn payload(&mut self, bytes: &mut [u8], key: Key) {
         let wanted = &self.message[self.back..];
+        if self.greetings > 0 {
+            return;
+        }
         if !self.asked || bytes.len() > wanted.len() {
-            self.wrong = Some(ErrorKind::WrongLength);
+            self.fail(ErrorKind::WrongLength, bytes);
         } else if !same(bytes, key, &wanted[..bytes.len()]) {
-            self.wrong = Some(ErrorKind::WrongContent);
+            self.fail(ErrorKind::WrongContent, bytes);
         } else {
             self.back += bytes.len();
         }
@@ -58,10 +91,11 @@ impl Script for RoundTrip {
     fn ended(&mut self, what: Ended) {
         self.ended = self.back == self.message.len();
         match what {
-            Ended::Message(Opcode::Binary) if self.ended => {}
-            Ended::Message(Opcode::Binary) => drop(self.wrong.get_or_insert(ErrorKind::WrongLength)),
+            Ended::Message(kind) if self.ended && kind == self.kind => {}
+            Ended::Message(_) if self.greetings > 0 => self.greetings -= 1,
             // An echo has the kind of its message.
-            Ended::Message(_) => drop(self.wrong.get_or_insert(ErrorKind::Malformed)),
+            Ended::Message(_) if self.ended => self.fail(ErrorKind::Malformed, &[]),
+            Ended::Message(_) => self.fail(ErrorKind::WrongLength, &[]),
             Ended::Read => {}
         }
     }
@@ -84,5 +118,12 @@ impl Operation for RoundTrip {
 
     fn cut(&self) -> ErrorKind {
         if self.back == 0 { ErrorKind::EmptyReply } else { ErrorKind::Truncated }
+    }
+
+    fn progress(&self) -> String {
+        match self.back {
+            0 => "before the first byte of an echo".into(),
+            back => format!("after {back} of {} bytes of an echo", self.message.len()),
+        }
     }
 }

@@ -5,8 +5,9 @@
 
 use super::halves::{Outgoing, Sending, take_content, take_number};
 use super::{Ended, Operation, Script};
+use crate::cause::note;
 use crate::layer::transfer::{Content, Incoming, Number, UNTIL_TIME_IS_OVER};
-use linerate_contract::{Direction, ErrorKind};
+use linerate_contract::{Cause, Direction, ErrorKind};
 use linerate_proto::websocket::encoder::Messages;
 use linerate_proto::websocket::frame::Opcode;
 use linerate_proto::websocket::mask::Key;
@@ -187,21 +188,26 @@ impl Part for ClientPart {
     ) -> Result<(), ErrorKind> {
         let is_whole = take_content(input, &mut bytes, &mut key, content);
         if input.good < input.at {
-            return Err(ErrorKind::WrongContent);
+            let (wrong, at) = (input.at - input.good, input.at);
+            let text = || format!("{wrong} bytes of another content within the first {at}");
+            return Err(note(ErrorKind::WrongContent, || Cause::showing(text(), bytes)));
         }
         if is_whole && self.direction.client_writes() && self.count.is_none() && !bytes.is_empty() {
             if out.has_more() {
-                // A number of bytes that were not sent.
-                return Err(ErrorKind::Malformed);
+                let text = "a count of received bytes before all were sent";
+                return Err(note(ErrorKind::Malformed, || Cause::showing(text, bytes)));
             }
             self.count = take_number(number, &mut bytes, &mut key);
         }
         if !bytes.is_empty() {
-            Err(ErrorKind::WrongLength)
-        } else if self.count.is_some_and(|good| good != out.total) {
-            Err(ErrorKind::WrongContent)
-        } else {
-            Ok(())
+            let text = "more bytes than the transfer has: the server is none of --stream";
+            return Err(note(ErrorKind::WrongLength, || Cause::showing(text, bytes)));
+        }
+        match self.count {
+            Some(good) if good != out.total => Err(note(ErrorKind::WrongContent, || {
+                Cause::new(format!("the server counts {good} good bytes of {}", out.total))
+            })),
+            _ => Ok(()),
         }
     }
 
@@ -226,6 +232,11 @@ impl Operation for StreamClient {
 
     fn cut(&self) -> ErrorKind {
         ErrorKind::Truncated
+    }
+
+    fn progress(&self) -> String {
+        let Halves { out, input, .. } = &self.halves;
+        format!("within a transfer, after {} bytes to it and {} from it", out.at, input.at)
     }
 
     fn finish(&mut self) {

@@ -5,14 +5,14 @@
 //! offers it, as in browsers, unless the spec says something else.
 
 use super::config::{bad, preferring_aes_128, protocols};
-use super::trust::{identified, reason, verifier};
+use super::trust::{identified, note_closed, note_tls, verifier};
 use super::tunnel::TunnelMouth;
 use super::{describe_security, plain};
 use crate::layer::wire::{Flow, Received, Room, Sink, Source, Wire, Wires};
 use crate::refusal::Refusal;
 use crate::socket::{recv, send, stream_error};
 use linerate_contract::resumption::Handshakes;
-use linerate_contract::{ErrorKind, Spec, TlsFailure};
+use linerate_contract::{ErrorKind, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 use rustls::pki_types::ServerName;
@@ -20,6 +20,9 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+
+/// Bytes that tell what a peer speaks.
+const FIRST: usize = 16;
 
 /// Bytes of records without data, such as tickets, that a peer may send at once: four of the longest records.
 const MOST_WITHOUT_DATA: usize = 64 << 10;
@@ -49,7 +52,7 @@ impl Wires for AnyTlsConnector {
         let tls = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let tls = Box::new(tls.map_err(|_| ErrorKind::TlsFailed)?);
         let tunnel = self.tunnel.clone().map(|request| Box::new(TunnelMouth::new(request)));
-        Ok(AnyTlsWire { tls, tunnel, connected: false, is_counted: false, cut: false, failure: None })
+        Ok(AnyTlsWire { tls, tunnel, connected: false, is_counted: false, cut: false, first: [0; FIRST] })
     }
 }
 
@@ -63,7 +66,8 @@ pub struct AnyTlsWire {
     is_counted: bool,
     /// The peer has ended the connection without close_notify.
     cut: bool,
-    failure: Option<Box<TlsFailure>>,
+    /// The first bytes of the peer, which show what it speaks if that is not TLS.
+    first: [u8; FIRST],
 }
 
 impl Wire for AnyTlsWire {
@@ -152,18 +156,13 @@ impl Wire for AnyTlsWire {
     fn security(&self) -> Option<String> {
         Some(describe_security(self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?))
     }
-
-    #[cold]
-    fn tls_failure(&self) -> Option<TlsFailure> {
-        self.failure.as_deref().cloned()
-    }
 }
 
 impl AnyTlsWire {
     /// Sends encrypted bytes.
     fn flush(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         while self.tls.wants_write() {
-            match self.tls.write_tls(&mut Socket(socket)) {
+            match self.tls.write_tls(&mut Socket { socket, first: None }) {
                 Ok(_) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Flow::Blocked),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -178,11 +177,9 @@ impl AnyTlsWire {
     fn fill(&mut self, socket: &OwnedFd) -> Result<usize, ErrorKind> {
         let handshaking = self.tls.is_handshaking();
         let count = loop {
-            match self.tls.read_tls(&mut Socket(socket)) {
-                Ok(0) if handshaking => {
-                    self.failure = Some(Box::new(TlsFailure::Closed));
-                    return Err(ErrorKind::TlsFailed);
-                }
+            let first = (self.first[0] == 0).then_some(&mut self.first);
+            match self.tls.read_tls(&mut Socket { socket, first }) {
+                Ok(0) if handshaking => return Err(note_closed()),
                 Ok(count) => break count.max(1),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(0),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -190,27 +187,35 @@ impl AnyTlsWire {
             }
         };
         if let Err(error) = self.tls.process_new_packets() {
-            self.failure = Some(Box::new(reason(&error)));
             // Sends the alert. The handshake has failed even if this fails too.
             let _ = self.flush(socket);
-            return Err(ErrorKind::TlsFailed);
+            return Err(note_tls(&error, &self.first));
         }
         Ok(count)
     }
 }
 
 /// The socket as `Read` and `Write` for rustls.
-struct Socket<'a>(&'a OwnedFd);
+struct Socket<'a> {
+    socket: &'a OwnedFd,
+    /// Keeps the first bytes.
+    first: Option<&'a mut [u8; FIRST]>,
+}
 
 impl Read for Socket<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        Ok(recv(self.0.as_raw_fd(), buffer, MsgFlags::empty())?)
+        let count = recv(self.socket.as_raw_fd(), buffer, MsgFlags::empty())?;
+        if let Some(first) = self.first.take() {
+            let known = count.min(FIRST);
+            first[..known].copy_from_slice(&buffer[..known]);
+        }
+        Ok(count)
     }
 }
 
 impl Write for Socket<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(send(self.0.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL)?)
+        Ok(send(self.socket.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {

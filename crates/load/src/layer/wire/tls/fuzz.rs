@@ -140,7 +140,6 @@ pub fn fuzz_records(input: &[u8]) {
         ended: false,
         keeps_tickets: false,
         resumed: None,
-        failure: None,
     };
     let mut peer = FuzzPeer {
         socket: peer,

@@ -6,7 +6,7 @@ use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::kernel::KernelConnection;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
-use rustls::{Error, HandshakeKind, ProtocolVersion, SupportedCipherSuite};
+use rustls::{Error, HandshakeKind, InvalidMessage, ProtocolVersion, SupportedCipherSuite};
 use std::fmt;
 
 /// What is to be done next.
@@ -56,7 +56,7 @@ impl Handshake {
         if step != Step::Read {
             return Ok((used, step));
         }
-        let not_tls = Error::General("not a TLS record".into());
+        let not_tls = Error::InvalidMessage(InvalidMessage::InvalidContentType);
         match record::length(&input[used + self.shown..]) {
             None => Ok((used, Step::Read)),
             Some(Err(record::BadRecord)) => Err(not_tls),

@@ -24,12 +24,13 @@ pub(in crate::layer) use trust::full_handshakes;
 use super::plain::{self, Outbox, receive};
 use super::{Flow, Received, Room, Sink, Source, Wire};
 use handshake::{Handshake, Keys, Step, describe_security};
-use linerate_contract::{ErrorKind, TlsFailure};
+use linerate_contract::ErrorKind;
 use linerate_proto::record::{self, Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use nix::sys::socket::MsgFlags;
 use rustls::Error;
 use std::os::fd::OwnedFd;
-use trust::reason;
+use trust::note_closed;
+pub(in crate::layer) use trust::note_tls;
 
 /// KeyUpdates that a peer may send without data in between, as in rustls: each costs three derivations of a
 /// key.
@@ -52,7 +53,6 @@ pub struct TlsWire {
     keeps_tickets: bool,
     /// Whether the handshake that is over resumed a session, until it was asked for.
     resumed: Option<bool>,
-    failure: Option<Box<TlsFailure>>,
 }
 
 #[derive(Debug)]
@@ -86,7 +86,6 @@ impl TlsWire {
             ended: false,
             keeps_tickets,
             resumed: None,
-            failure: None,
         }
     }
 
@@ -126,8 +125,8 @@ impl Wire for TlsWire {
                 Ok(went) => went,
                 // The flush above has sent the alert, if the socket accepted it.
                 Err(error) => {
-                    (self.state, self.failure) = (TlsState::Failed, Some(Box::new(reason(&error))));
-                    return Err(ErrorKind::TlsFailed);
+                    self.state = TlsState::Failed;
+                    return Err(note_tls(&error, &self.input[self.from..self.to]));
                 }
             };
             self.from += used;
@@ -139,10 +138,7 @@ impl Wire for TlsWire {
                 Step::Read => match self.pull(socket)? {
                     Received::More | Received::Drained => {}
                     Received::Nothing => return Ok(Flow::Blocked),
-                    Received::End => {
-                        self.failure = Some(Box::new(TlsFailure::Closed));
-                        return Err(ErrorKind::TlsFailed);
-                    }
+                    Received::End => return Err(note_closed()),
                 },
                 Step::Done => {
                     let TlsState::Handshake(handshake) = std::mem::replace(&mut self.state, TlsState::Failed)
@@ -150,7 +146,7 @@ impl Wire for TlsWire {
                         unreachable!("it was one above");
                     };
                     self.resumed = Some(handshake.is_resumed());
-                    let (sealer, opener, keys) = handshake.finish().map_err(|_| ErrorKind::TlsFailed)?;
+                    let (sealer, opener, keys) = handshake.finish().map_err(|e| note_tls(&e, &[]))?;
                     self.state = TlsState::Open(Box::new(Open::new(sealer, opener, keys)));
                 }
             }
@@ -210,10 +206,10 @@ impl Wire for TlsWire {
         }
         let TlsState::Open(open) = &mut self.state else { return Err(ErrorKind::TlsFailed) };
         while let Some(length) = record::length(&self.input[self.from..self.to]) {
-            let length = length.map_err(|_| ErrorKind::TlsFailed)?;
+            let length = length.map_err(|_| note_tls(&Error::DecryptError, &[]))?;
             let bytes = &mut self.input[self.from..self.from + length];
             self.from += length;
-            match open.opener.open(bytes).map_err(|_| ErrorKind::TlsFailed)? {
+            match open.opener.open(bytes).map_err(|_| note_tls(&Error::DecryptError, &[]))? {
                 (Kind::Data, plain) => {
                     if !plain.is_empty() {
                         open.key_updates = 0;
@@ -221,14 +217,13 @@ impl Wire for TlsWire {
                     sink.take(plain)?;
                 }
                 (Kind::Handshake, message) => {
-                    open.after_handshake(message, self.keeps_tickets).map_err(|_| ErrorKind::TlsFailed)?;
+                    open.after_handshake(message, self.keeps_tickets).map_err(|e| note_tls(&e, &[]))?;
                 }
                 (Kind::Alert, alert) => {
                     // close_notify; all else is a reason for failing.
                     if alert != [1, 0] {
-                        let refused = alert.last().map(|code| Error::AlertReceived((*code).into()));
-                        self.failure = refused.map(|error| Box::new(reason(&error)));
-                        return Err(ErrorKind::TlsFailed);
+                        let code = alert.last().copied().unwrap_or_default();
+                        return Err(note_tls(&Error::AlertReceived(code.into()), &[]));
                     }
                     self.ended = true;
                     return Ok(Received::End);
@@ -250,10 +245,6 @@ impl Wire for TlsWire {
 
     fn security(&self) -> Option<String> {
         if let TlsState::Open(open) = &self.state { Some(open.keys.security()) } else { None }
-    }
-
-    fn tls_failure(&self) -> Option<TlsFailure> {
-        self.failure.as_deref().cloned()
     }
 }
 

@@ -1,8 +1,10 @@
 //! Whom a client trusts, who it is itself, and why a handshake fails.
 
 use super::config::{bad, certified};
+use crate::cause::note;
 use crate::refusal::Refusal;
-use linerate_contract::{Tls, TlsFailure};
+use linerate_contract::{Cause, ErrorKind, Tls, TlsFailure};
+use linerate_proto::speech::spoken;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WantsClientCert, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
@@ -42,8 +44,36 @@ pub(super) fn identified(
     builder.with_client_auth_cert(chain, key).map_err(|e| bad("certificate", e))
 }
 
+/// A handshake or a record has failed with `error`, on `bytes` of the peer.
+#[cold]
+pub(in crate::layer) fn note_tls(error: &Error, bytes: &[u8]) -> ErrorKind {
+    note(ErrorKind::TlsFailed, || {
+        let failure = reason(error);
+        let text = match (failure, spoken(bytes)) {
+            (TlsFailure::UnknownAuthority, _) => "the certificate is of an unknown authority".to_owned(),
+            (TlsFailure::OtherName, _) => "the certificate is for another name".into(),
+            (TlsFailure::Expired, _) => "the certificate has expired or is not valid yet".into(),
+            (TlsFailure::ClientCertificate, _) => "the server asks for a certificate that it accepts".into(),
+            (TlsFailure::NotTls, Some(protocol)) if protocol != "TLS" => {
+                format!("not TLS: the server speaks {protocol} there")
+            }
+            (TlsFailure::NotTls, _) => "the server does not speak TLS there".into(),
+            (TlsFailure::Closed | TlsFailure::Other, _) => error.to_string(),
+        };
+        let bytes = if failure == TlsFailure::NotTls { bytes } else { &[] };
+        Cause { tls: Some(failure), ..Cause::showing(text, bytes) }
+    })
+}
+
+/// The peer has closed the connection during the handshake.
+#[cold]
+pub(super) fn note_closed() -> ErrorKind {
+    let text = "the server closed the connection during the handshake";
+    note(ErrorKind::TlsFailed, || Cause::of_tls(TlsFailure::Closed, text))
+}
+
 /// The reason that a user can do something about, where there is one.
-pub(super) fn reason(error: &Error) -> TlsFailure {
+fn reason(error: &Error) -> TlsFailure {
     match error {
         Error::InvalidCertificate(wrong) => match wrong {
             // One with the name of an authority that the client trusts, and another key, has a bad signature.
@@ -59,7 +89,7 @@ pub(super) fn reason(error: &Error) -> TlsFailure {
             CertificateError::Other(why) if why.to_string().contains("CaUsedAsEndEntity") => {
                 TlsFailure::UnknownAuthority
             }
-            _ => TlsFailure::Other(error.to_string()),
+            _ => TlsFailure::Other,
         },
         Error::AlertReceived(
             AlertDescription::CertificateRequired
@@ -68,7 +98,7 @@ pub(super) fn reason(error: &Error) -> TlsFailure {
             | AlertDescription::CertificateUnknown,
         ) => TlsFailure::ClientCertificate,
         Error::InvalidMessage(_) => TlsFailure::NotTls,
-        _ => TlsFailure::Other(error.to_string()),
+        _ => TlsFailure::Other,
     }
 }
 
