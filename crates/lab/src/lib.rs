@@ -83,6 +83,8 @@ pub trait Lab: Send + std::fmt::Debug {
     fn take_turns(&mut self, turns: Turns);
     /// From the next [`Lab::run`] to its end, CPU time is taken from a role.
     fn brake(&mut self, force: BrakeForce);
+    /// Whether servers that are started from now on, and clients that run, have samples of the servers.
+    fn sample(&mut self, _: Sampling) {}
     /// What servers and relays wrote on stderr until they were ready, since the topology was raised last.
     fn written(&self) -> Vec<Written> {
         Vec::new()
@@ -131,6 +133,13 @@ pub struct Label {
 pub enum Purpose {
     Verify,
     Measure,
+}
+
+/// Whether the servers of a lab are sampled while a client measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampling {
+    Off,
+    On,
 }
 
 /// A complete description of a process to start.

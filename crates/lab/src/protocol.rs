@@ -5,7 +5,7 @@
 use crate::StopSignal;
 use linerate_contract::{Bytes, Nanos};
 use linerate_model::path::NetworkPath;
-use linerate_model::{Host, Usage, WireCounts};
+use linerate_model::{Count, Host, StackSample, Usage, WireCounts};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -60,6 +60,9 @@ pub enum Request {
         /// Until then, it takes CPU time from one of them.
         #[serde(default)]
         brake: Option<Brake>,
+        /// Until then, the processes are sampled that can be.
+        #[serde(default)]
+        sampled: bool,
     },
     /// Ends the recording; the CPU times at these times of `CLOCK_MONOTONIC`.
     Window {
@@ -130,6 +133,9 @@ pub struct Spawn {
     /// True: it inherits both TUN devices of a path with two, the client's side first; see
     /// [`TUN_DESCRIPTORS`].
     pub tuns: bool,
+    /// True if it can be sampled from now on.
+    #[serde(default)]
+    pub sampled: bool,
     /// Set for a command of the user's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserProcess>,
@@ -277,6 +283,12 @@ pub struct WindowRecord {
     /// Packets that the server had sent, at times since the start of the window in which the processes ran.
     /// Empty where they are not counted: impaired paths, several hosts.
     pub progress: Vec<(Nanos, u64)>,
+    /// What the kernel counted of the servers.
+    #[serde(default)]
+    pub counts: BTreeMap<Count, u64>,
+    /// What the servers did, where they were sampled.
+    #[serde(default)]
+    pub sample: Option<StackSample>,
 }
 
 /// CPU time used since the start.

@@ -186,6 +186,8 @@ impl Scripted {
                 running: 1.0,
                 wires: self.wires.clone(),
                 progress: Vec::new(),
+                counts: BTreeMap::new(),
+                sample: None,
             },
             window: nanos(seconds),
             brake: None,

@@ -7,12 +7,12 @@ pub use place::{RUNS, check, make, newest};
 
 #[cfg(any(test, fuzzing))]
 pub(crate) use read::parse_run;
-pub use read::read;
+pub use read::{profile, read};
 
 use crate::bounded;
 use crate::error::Error;
 use crate::measurement::journal::line;
-use crate::measurement::{Run, Unit};
+use crate::measurement::{Profile, Run, Unit};
 use crate::printable::printable;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
@@ -24,6 +24,8 @@ const RUN_FILE: &str = "run.json";
 const JOURNAL_FILE: &str = "journal.jsonl";
 /// The same, packed by gzip(1): it can be reported, and resumed once it is unpacked.
 const PACKED_FILE: &str = "journal.jsonl.gz";
+/// What servers did, where that was looked for.
+const PROFILE_FILE: &str = "profile.json";
 
 /// The journal of a run under way. A trial is a line, flushed before the next one starts.
 ///
@@ -162,6 +164,15 @@ pub fn write(path: &Path, text: &str) -> Result<(), Error> {
 /// A file cannot be written.
 pub fn write_report(folder: &Path, files: Vec<(String, String)>) -> Result<(), Error> {
     files.iter().try_for_each(|(name, text)| replace(&folder.join(name), text))
+}
+
+/// Writes the profiles of a run, in one step.
+///
+/// # Errors
+/// They cannot be written.
+pub fn write_profile(folder: &Path, profile: &Profile) -> Result<(), Error> {
+    let text = serde_json::to_string(profile).expect("a profile has string keys only");
+    replace(&folder.join(PROFILE_FILE), &text)
 }
 
 /// As [`write`], in one step. A link of this name is replaced and not followed: the folder of a run may come

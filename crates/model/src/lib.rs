@@ -14,6 +14,7 @@
 //! | `place` | where processes are |
 //! | `published` | the tables of a document |
 //! | `unit`, `measurement` | what was measured: one cell alone, or two at the same time |
+//! | `profile` | `profile.json`: what servers did, by function |
 //! | `histogram`, `metric` | times of many operations; what a value is of |
 //! | [`url`] | the protocol, the place of a server, and what is asked of it |
 //! | [`journal`] | the lines of a journal, written and read |
@@ -30,6 +31,7 @@ mod metric;
 pub mod parameters;
 pub mod path;
 mod place;
+mod profile;
 mod published;
 mod run;
 mod subject;
@@ -44,6 +46,7 @@ pub use load::*;
 pub use measurement::*;
 pub use metric::*;
 pub use place::*;
+pub use profile::*;
 pub use published::*;
 pub use run::*;
 pub use subject::*;

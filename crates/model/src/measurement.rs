@@ -1,6 +1,6 @@
 //! What was measured of one cell by itself, how its unit ended, and the stages of a unit.
 
-use crate::Histogram;
+use crate::{Count, Histogram};
 use linerate_contract::{Bytes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -152,6 +152,9 @@ pub struct Measurement {
     /// absent where they are not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
+    /// What the kernel counted of the servers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<Count, u64>,
     /// What impaired links of the path did to packets while the client ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wires: Vec<WireCounts>,

@@ -204,6 +204,7 @@ impl SideWindow {
         self.bytes.0 += next.bytes.0;
         self.uncounted += next.uncounted;
         next.errors.0.iter().for_each(|(kind, count)| self.errors.add(*kind, *count));
+        next.counts.iter().for_each(|(count, number)| *self.counts.entry(*count).or_default() += number);
         next.cpu.iter().for_each(|(role, time)| *self.cpu.entry(*role).or_default() += *time);
         self.latency = self.latency.zip(next.latency.as_ref()).map(|(latency, next)| latency.with(next));
         self
@@ -251,6 +252,25 @@ pub enum Sharing {
     Alternating,
 }
 
+/// What the kernel counts of processes and of their network namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Count {
+    /// TCP segments sent in the namespace, by server and client.
+    Segments,
+    Retransmissions,
+    DelayedAcks,
+    /// UDP datagrams sent in the namespace.
+    Datagrams,
+    /// A thread of the server waited.
+    VoluntarySwitches,
+    /// A thread of the server had to leave its CPU to another.
+    InvoluntarySwitches,
+    MinorFaults,
+    MajorFaults,
+}
+
 /// One of two sides in the window of a unit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideWindow {
@@ -270,6 +290,9 @@ pub struct SideWindow {
     pub latency: Option<Histogram>,
     /// CPU time (user and system) of each role's processes.
     pub cpu: BTreeMap<Role, Nanos>,
+    /// What the kernel counted of the servers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<Count, u64>,
     /// CPU time that the brake used in place of the probed role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brake: Option<Nanos>,

@@ -57,6 +57,7 @@ pub(super) fn answer_of_servers(text: &mut String, mark: &str, answer: &Answer) 
     let _ = writeln!(text, "{mark}{}{end}\n", headlines.join("; "));
     text_table(text, &answer.table);
     let _ = writeln!(text, "\n{}\n", escape(&answer.facts));
+    lines(text, &answer.reasons);
     lines(text, &answer.doubts);
 }
 

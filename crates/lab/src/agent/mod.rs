@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
 
 mod brake;
+mod counts;
 mod cpu;
 mod exposed;
 mod files;
@@ -22,9 +23,11 @@ mod output;
 mod own;
 mod process;
 mod recording;
+mod sampling;
 mod session;
 mod side;
 mod slice;
+mod symbols;
 mod sysctls;
 mod topology;
 mod tun;
@@ -38,8 +41,8 @@ use crate::host;
 use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream, WindowRecord};
 use brake::RunningBrake;
 use linerate_contract::{Nanos, clock};
-use linerate_model::WireCounts;
 use linerate_model::path::NetworkPath;
+use linerate_model::{Count, WireCounts};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -47,6 +50,7 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 pub(crate) use output::OF_USER;
 use process::Process;
 use recording::Recording;
+use sampling::Sampling;
 use side::Side;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -97,11 +101,14 @@ struct Agent {
     recording: Option<Recording>,
     /// What the path's wires had done when that began.
     wires: Vec<WireCounts>,
+    /// What the kernel had counted of the servers then.
+    counts: BTreeMap<Count, u64>,
     /// While a client runs whose lab takes turns with another.
     turns: Option<TurnTaking>,
     /// A brake whose role has not been started yet, and one at work.
     planned_brake: Option<Brake>,
     brake: Option<RunningBrake>,
+    sampling: Sampling,
 }
 
 impl Agent {
@@ -133,9 +140,11 @@ impl Agent {
             processes: BTreeMap::new(),
             recording: None,
             wires: Vec::new(),
+            counts: BTreeMap::new(),
             turns: None,
             planned_brake: None,
             brake: None,
+            sampling: Sampling::default(),
         })
     }
 
@@ -204,6 +213,7 @@ impl Agent {
         }
         if let Some(recording) = self.recording.as_mut().filter(|recording| recording.is_due()) {
             recording.sample(&mut self.processes, self.network.as_ref());
+            self.sampling.drain();
         }
         happened[0]
     }
@@ -252,13 +262,17 @@ impl Agent {
                 .network()
                 .and_then(|n| n.listeners(host, udp))
                 .map(|addresses| Message::Listeners { addresses }),
-            Ok(Request::Record { turns, brake }) => {
+            Ok(Request::Record { turns, brake, sampled }) => {
                 let mut recording = Recording::default();
                 recording.sample(&mut self.processes, self.network.as_ref());
                 self.recording = Some(recording);
                 self.wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
+                self.counts = counts::of_servers(&self.processes);
                 self.turns = turns.as_ref().map(TurnTaking::new);
                 self.planned_brake = brake;
+                if sampled {
+                    self.sampling.start();
+                }
                 Ok(self.start_brake())
             }
             Ok(Request::Window { start, end }) => self.own.check().map(|()| {
@@ -275,7 +289,9 @@ impl Agent {
                 let [before, after] = window.map(|time| recording.at(time));
                 let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
                 let wires = wire::between(&self.wires, wires);
-                Message::Window(WindowRecord { before, after, running, wires, progress })
+                let counts = counts::between(&self.counts, counts::of_servers(&self.processes));
+                let sample = self.sampling.is_on().then(|| self.sampling.end(window));
+                Message::Window(WindowRecord { before, after, running, wires, progress, counts, sample })
             }),
             Ok(Request::Interface { address }) => {
                 interface::facts(address).map(|facts| Message::Interface { facts })
@@ -340,7 +356,11 @@ impl Agent {
         let folder = spawn.user.as_ref().map_or_else(of_role, |user| user.files.folder.clone());
         let own = spawn.user.as_ref().and_then(|user| self.own.namespace(&user.files));
         let view = process::View { folder: &folder, grants, own };
-        let process = process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
+        let (process, events) =
+            process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;
+        if let Some(events) = events {
+            self.sampling.add(&events);
+        }
         self.processes.insert(spawn.process, process);
         if let Some(recording) = &mut self.recording {
             recording.note(spawn.process, Nanos::ZERO);
@@ -378,6 +398,7 @@ impl Agent {
         process::kill_all();
         self.processes.clear();
         self.recording = None;
+        self.sampling.forget();
         self.turns = None;
         while let Ok(Some(_)) = self.children.read_signal() {}
         self.network = None;

@@ -6,6 +6,7 @@ use super::cpu::{ClockMaker, ProcessClock};
 use super::exposed::Grants;
 use super::namespaces::Privileges;
 use super::output::Printed;
+use super::sampling::SampleMaker;
 use super::{PathOf, landlock, slice, view};
 use crate::StopSignal;
 use crate::protocol::{ExitStatus, Spawn, Stream, TUN_DESCRIPTORS};
@@ -26,6 +27,7 @@ use std::io::{self, Seek, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdout, Command, Stdio};
@@ -60,7 +62,8 @@ pub(super) struct View<'a> {
     pub(super) own: Option<BorrowedFd<'a>>,
 }
 
-/// Starts a process in a namespace, pinned, unprivileged, in a process group of its own.
+/// Starts a process in a namespace, pinned, unprivileged, in a process group of its own. The socket has the
+/// events of one that is sampled.
 pub(super) fn start(
     spawn: &Spawn,
     view: View<'_>,
@@ -68,7 +71,7 @@ pub(super) fn start(
     inherited: &[OwnedFd],
     privileges: &Privileges,
     path: PathOf,
-) -> Result<Process, String> {
+) -> Result<(Process, Option<UnixDatagram>), String> {
     let View { folder, grants, own } = view;
     let image = spawn.user.as_ref().and_then(|user| user.files.image.as_ref());
     let mut command = Command::new(&spawn.program);
@@ -92,6 +95,8 @@ pub(super) fn start(
     }
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (clock_maker, receiver) = ClockMaker::pair().map_err(|e| format!("a socket pair: {e}"))?;
+    let sampled = spawn.sampled.then(SampleMaker::pair).transpose();
+    let (sample_maker, events) = sampled.map_err(|e| format!("a socket pair: {e}"))?.unzip();
     let prepare = Preparation {
         namespace: namespace.as_raw_fd(),
         cpus: cpu_set(&spawn.cpus)?,
@@ -107,6 +112,7 @@ pub(super) fn start(
         user_of_image: image.map(|image| image.user).filter(|_| privileges.run_as().is_some()),
         is_separate: landlock::separates(landlock::version()),
         clock_maker,
+        sample_maker,
     };
     // SAFETY: the agent has one thread, so no lock is held by another thread during the fork.
     unsafe { command.pre_exec(move || prepare.run()) };
@@ -121,7 +127,7 @@ pub(super) fn start(
     let of_user = spawn.user.is_some();
     let (stdout, stderr) =
         (Printed::new(Stream::Stdout, of_user, stdout), Printed::new(Stream::Stderr, of_user, stderr));
-    Ok(Process { pid, clock, stdout, stderr })
+    Ok((Process { pid, clock, stdout, stderr }, events))
 }
 
 /// The longest argument that the kernel passes (execve(2), `MAX_ARG_STRLEN`), without its end.
@@ -185,6 +191,7 @@ struct Preparation {
     /// True if Landlock separates it from other roles.
     is_separate: bool,
     clock_maker: ClockMaker,
+    sample_maker: Option<SampleMaker>,
 }
 
 impl Preparation {
@@ -209,6 +216,8 @@ impl Preparation {
         if let Some(slice) = self.slice {
             slice::request(slice);
         }
+        // While it still has the rights that stacks of the kernel need.
+        self.sample_maker.as_ref().map_or(Ok(()), SampleMaker::run)?;
         if self.of_user {
             if let Some(own) = self.own {
                 // SAFETY: as above.

@@ -1,13 +1,19 @@
 //! The processes of a system, from `/proc`: a system may have more than the one that was started.
 
 use linerate_contract::Bytes;
-use linerate_model::Usage;
+use linerate_model::{Count, Usage};
 use nix::errno::Errno;
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+
+/// Lines of proc_pid_status(5).
+const SWITCHES: [(&str, Count); 2] = [
+    ("voluntary_ctxt_switches:", Count::VoluntarySwitches),
+    ("nonvoluntary_ctxt_switches:", Count::InvoluntarySwitches),
+];
 
 /// One process of the system.
 pub(super) struct Member {
@@ -78,6 +84,22 @@ impl Member {
     pub(super) fn ticks(&self) -> Option<u64> {
         let times: Vec<u64> = self.fields().skip(11).take(4).map_while(|f| f.parse().ok()).collect();
         (times.len() == 4).then(|| times.iter().sum())
+    }
+
+    /// Faults, also of the children that it waited for, and context switches of its threads.
+    pub(super) fn counts(&self) -> Vec<(Count, u64)> {
+        let faults: Vec<u64> = self.fields().skip(7).take(4).map_while(|field| field.parse().ok()).collect();
+        let [minor, of_children, major, major_of_children] = faults[..] else { return Vec::new() };
+        let mut counts =
+            vec![(Count::MinorFaults, minor + of_children), (Count::MajorFaults, major + major_of_children)];
+        for thread in fs::read_dir(self.folder.join("task")).into_iter().flatten().flatten() {
+            let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            for (name, count) in SWITCHES {
+                let number = status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+                counts.extend(number.map(|number| (count, number)));
+            }
+        }
+        counts
     }
 
     fn usage(&self) -> io::Result<Usage> {

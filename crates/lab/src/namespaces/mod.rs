@@ -7,6 +7,7 @@ mod asked;
 mod channel;
 mod client;
 mod loader;
+mod maps;
 mod process;
 mod ready;
 mod recorded;
@@ -18,11 +19,12 @@ use crate::protocol::{
     AgentFacts, Brake, ExitStatus, File, HostName, Message, OwnFiles, ProcessId, Request, Spawn, Turns,
     WindowRecord,
 };
-use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Written};
+use crate::{BrakeForce, ClientRun, CommandLine, Lab, LabError, Label, Launch, Purpose, Sampling, Written};
 use channel::Channel;
 use linerate_contract::{Bytes, Nanos, Role};
 use linerate_model::path::NetworkPath;
 use linerate_model::{Host, Place, Usage};
+use maps::with_maps;
 use nix::sys::signal::Signal;
 use process::{Kind, Running};
 pub use ready::READY_DEADLINE;
@@ -58,6 +60,8 @@ pub struct Namespaces {
     force: Option<BrakeForce>,
     /// The brake of the client that runs.
     brake: Option<(Role, Brake)>,
+    /// Servers are started so that they can be sampled, and are, while clients run.
+    sampling: Sampling,
 }
 
 impl Namespaces {
@@ -93,6 +97,7 @@ impl Namespaces {
             turns: None,
             force: None,
             brake: None,
+            sampling: Sampling::Off,
         };
         match lab.channel.reply()? {
             Message::Up(facts) => lab.facts = facts,
@@ -109,6 +114,7 @@ impl Namespaces {
     fn spawn(&mut self, kind: Kind, launch: &Launch, command: &CommandLine) -> Result<ProcessId, LabError> {
         let process = ProcessId(self.next_process);
         self.next_process += 1;
+        let sampled = self.sampling == Sampling::On && kind == Kind::System && launch.role == Role::Server;
         let spawn = Spawn {
             process,
             host: launch.host,
@@ -120,7 +126,8 @@ impl Namespaces {
             own_session: launch.own_session,
             slice: launch.slice,
             tuns: launch.tuns,
-            user: launch.user.clone(),
+            sampled,
+            user: if sampled { launch.user.clone().map(with_maps) } else { launch.user.clone() },
         };
         self.processes.insert(process, Running::new(kind, launch));
         self.channel.request(&Request::Spawn(Box::new(spawn)))?;
@@ -283,7 +290,8 @@ impl Lab for Namespaces {
         self.drop_server_output();
         self.brake = self.force.take().and_then(|force| Some((force.role, self.brake_of(force)?)));
         let brake = self.brake.map(|(_, brake)| brake);
-        self.channel.request(&Request::Record { turns: self.turns.take(), brake })?;
+        let sampled = self.sampling == Sampling::On && purpose == Purpose::Measure;
+        self.channel.request(&Request::Record { turns: self.turns.take(), brake, sampled })?;
         let client = self.spawn(Kind::Client, launch, command)?;
         let end = Instant::now() + deadline;
         while self.running(client).ended.is_none() {
@@ -328,6 +336,10 @@ impl Lab for Namespaces {
 
     fn brake(&mut self, force: BrakeForce) {
         self.force = Some(force);
+    }
+
+    fn sample(&mut self, sampling: Sampling) {
+        self.sampling = sampling;
     }
 
     fn written(&self) -> Vec<Written> {

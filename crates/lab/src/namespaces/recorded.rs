@@ -35,7 +35,7 @@ impl Namespaces {
     /// Starts to record CPU times, for a client on another host.
     pub(crate) fn record(&mut self) -> Result<(), LabError> {
         self.drop_server_output();
-        self.channel.request(&Request::Record { turns: None, brake: None }).map(|_| ())
+        self.channel.request(&Request::Record { turns: None, brake: None, sampled: false }).map(|_| ())
     }
 
     /// Ends the recording. The client's window is on the clock of its host, so this is the whole recording.

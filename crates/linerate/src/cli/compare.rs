@@ -5,6 +5,7 @@ use super::{CellFlags, RunFlags, Settings};
 use crate::arm::Arm;
 use crate::measurement::Place;
 use crate::placement::server_place;
+use crate::session::Why;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -28,11 +29,37 @@ pub struct CompareFlags {
     pub builds: BuildFlags,
 
     #[command(flatten)]
+    pub why: WhyFlags,
+
+    #[command(flatten)]
     pub run: RunFlags,
 
     /// Write the verdict and the table as a Markdown comment
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub comment: Option<PathBuf>,
+}
+
+/// Whether the cause of a difference is looked for.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Decision")]
+pub struct WhyFlags {
+    /// Profile the servers after the last unit, also where they do not differ: which functions cost how much
+    #[arg(long, conflicts_with = "no_why")]
+    pub why: bool,
+
+    /// Profile nothing; else servers that differ are profiled for a fifth of the budget, for 6 s at most
+    #[arg(hide_short_help = true, long)]
+    pub no_why: bool,
+}
+
+impl WhyFlags {
+    pub(super) fn chosen(self) -> Why {
+        match (self.why, self.no_why) {
+            (true, _) => Why::Always,
+            (_, true) => Why::Never,
+            _ => Why::Differences,
+        }
+    }
 }
 
 /// Where servers run that linerate does not start.

@@ -100,6 +100,7 @@ impl CompareFlags {
         Ok(Request {
             budget: Some(self.settings.judge.budget.unwrap_or(usual)),
             hosts: HostRequest { servers: servers_at, file, ..HostRequest::default() },
+            why: self.why.chosen(),
             ..request(choice, &self.cells, &self.run, &servers.keys)
         })
     }

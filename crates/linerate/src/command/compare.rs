@@ -234,7 +234,7 @@ pub(super) fn measure(
         warn(history::append(file, &report, comparison).and_then(|()| kept()));
     }
     if let Some(folder) = folder {
-        report = history::with_history(report, folder);
+        report = history::with_files(report, folder);
     }
     if is_answered && report.comparison.is_some() && !has_json_alone(&flags.run) {
         warn(output::print(&report::TERMINAL.render(&report, terminal.style)));

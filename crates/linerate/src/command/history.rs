@@ -6,7 +6,7 @@ use crate::cli::HistoryArgs;
 use crate::error::Error;
 use crate::journal;
 use crate::output::note;
-use crate::report::comparison::{ComparisonReport, HistoryEntry, entries, newest_of};
+use crate::report::comparison::{ComparisonReport, HistoryEntry, entries, newest_of, with_profile};
 use crate::report::model::Report;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -55,12 +55,15 @@ pub(super) fn keep(file: &Path, folder: &Path, comparison: &ComparisonReport) ->
     journal::replace(&folder.join(COPY), &newest.iter().map(line).collect::<String>())
 }
 
-/// The report with the history in the folder of a gate, if it has one.
-pub(super) fn with_history(mut report: Report, folder: &Path) -> Report {
+/// The report with what else is in the folder: the history of a gate, profiles.
+pub(super) fn with_files(mut report: Report, folder: &Path) -> Report {
     if let (Some(comparison), Ok(text)) = (&mut report.comparison, written(&folder.join(COPY))) {
         comparison.history = entries(COPY, &text).0;
     }
-    report
+    match journal::profile(folder) {
+        Some(profile) => with_profile(report, profile),
+        None => report,
+    }
 }
 
 /// The lines that gates have written.

@@ -1,6 +1,6 @@
 //! `linerate report`.
 
-use super::history::with_history;
+use super::history::with_files;
 use super::{Terminal, print, report_note, stored};
 use crate::cli::ReportArgs;
 use crate::error::Error;
@@ -21,7 +21,7 @@ pub fn report(args: &ReportArgs, terminal: Terminal) -> Result<ExitCode, Error> 
     if let Some(out) = &args.out {
         check_out(out, &folder)?;
     }
-    let report = with_history(report::from_stored(&stored(&folder)?), &folder);
+    let report = with_files(report::from_stored(&stored(&folder)?), &folder);
     let printed = print(&format.render(&report, terminal.style(args.long)));
     if let Some(out) = &args.out {
         journal::make(out)?;

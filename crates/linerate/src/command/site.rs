@@ -1,6 +1,6 @@
 //! `linerate site`.
 
-use super::history::with_history;
+use super::history::with_files;
 use super::stored;
 use crate::cli::SiteArgs;
 use crate::error::Error;
@@ -20,7 +20,7 @@ pub fn site(args: &SiteArgs) -> Result<ExitCode, Error> {
     for folder in folders(&args.folder)? {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let report = report::from_stored(&stored(&folder)?);
-        runs.push(SiteRun { name, report: with_history(report, &folder) });
+        runs.push(SiteRun { name, report: with_files(report, &folder) });
     }
     if runs.is_empty() {
         let place = args.folder.display();

@@ -1,10 +1,10 @@
 //! The files of a stored run.
 
-use super::{JOURNAL_FILE, PACKED_FILE, RUN_FILE};
+use super::{JOURNAL_FILE, PACKED_FILE, PROFILE_FILE, RUN_FILE};
 use crate::bounded::{self, existing};
 use crate::error::Error;
 use crate::measurement::journal::read_journal;
-use crate::measurement::{RUN_SCHEMA, Run, Stored};
+use crate::measurement::{PROFILE_SCHEMA, Profile, RUN_SCHEMA, Run, Stored};
 use flate2::read::MultiGzDecoder;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,13 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
     let (path, journal) = open_journal(folder)?;
     let journal = read_journal(&run, &path.display().to_string(), journal).map_err(Error::file(&path))?;
     Ok(Stored { run, journal })
+}
+
+/// The profiles of a stored run; `None` where there are none, or none that this linerate can read.
+pub fn profile(folder: &Path) -> Option<Profile> {
+    let file = existing(&folder.join(PROFILE_FILE)).ok()??;
+    let profile: Profile = serde_json::from_reader(BufReader::new(file)).ok()?;
+    (profile.schema == PROFILE_SCHEMA && profile.is_sound()).then_some(profile)
 }
 
 /// The journal, packed or not; empty for a run without a trial.

@@ -14,6 +14,7 @@ mod prepare;
 mod remarks;
 mod request;
 mod stored;
+mod why;
 mod written;
 
 #[cfg(any(test, fuzzing))]
@@ -21,6 +22,7 @@ pub use fuzz::fuzz_stored;
 pub use measure::{seconds_in_all, seconds_or_guess};
 pub use request::{HostRequest, Request, fresh_seed};
 pub use stored::again;
+pub use why::Why;
 
 use crate::error::Error;
 use crate::home;
@@ -82,6 +84,7 @@ pub struct Session {
     interrupted: Arc<AtomicBool>,
     /// What setups have left in the background ends with these.
     tethers: Vec<Tether>,
+    why: Why,
 }
 
 impl Session {
@@ -162,6 +165,7 @@ impl Session {
             install: request.install,
             interrupted,
             tethers: Vec::new(),
+            why: request.why,
         })
     }
 
@@ -175,7 +179,8 @@ impl Session {
         let mut end = Ok(End::Complete);
         for suite in 0..self.run.suites.len() {
             let rounds = self.prepare(suite).and_then(|()| self.measure_suite(suite, on));
-            end = match rounds.and_then(|()| self.go_on(suite, on)) {
+            let units = rounds.and_then(|()| self.go_on(suite, on));
+            end = match units.and_then(|()| self.explain(suite)) {
                 Ok(()) => Ok(End::Complete),
                 Err(Error::Interrupted) => Ok(End::Interrupted),
                 Err(error) => Err(error),

@@ -1,5 +1,6 @@
 //! What a user asks to be measured, without the flags that say it.
 
+use super::Why;
 use crate::measurement::Place;
 use crate::placement::RolePlace;
 use crate::plan::Choice;
@@ -28,6 +29,8 @@ pub struct Request {
     pub install: bool,
     /// Without progress.
     pub quiet: bool,
+    /// Whether profiles say where a difference comes from.
+    pub why: Why,
 }
 
 /// Roles on machines of their own; none: all on this one, in a lab.

@@ -140,7 +140,7 @@ fn prepared(
 }
 
 /// Does a stage on both sides at once, and adds the longer time, also of one that fails: a budget counts it.
-fn both_stages<T: Send>(
+pub(super) fn both_stages<T: Send>(
     labs: Pair<'_>,
     second_first: bool,
     stages: &mut BTreeMap<Stage, Nanos>,

@@ -3,6 +3,7 @@
 pub mod duet;
 mod launch;
 mod output;
+pub mod profile;
 mod progress;
 pub mod running;
 pub mod windows;
@@ -178,6 +179,7 @@ fn measure(
     measurement.cpu.extend(cpu.collect::<Vec<_>>());
     measurement.others = run.others;
     measurement.peak_memory = run.peak_memory;
+    measurement.counts.clone_from(&run.record.counts);
     measurement.usage = before.zip(after).map(|(before, after)| UsagePair { before, after });
     measurement.flags = run.flags;
     measurement.flags.extend(overrun(&run.record.wires));

@@ -279,6 +279,7 @@ fn side((measurement, brake): (Measurement, Option<Nanos>), is_paced: bool) -> S
         errors: measurement.errors,
         latency: measurement.latency.filter(|_| is_paced),
         cpu: measurement.cpu,
+        counts: measurement.counts,
         brake,
         cold_start: None,
     }

@@ -20,6 +20,7 @@ mod own_paths;
 mod paths;
 mod project;
 mod tun;
+mod why;
 
 use common::{Folder, Named, Output, skip};
 use host::{assert_all_gone, host_state, lab_processes};

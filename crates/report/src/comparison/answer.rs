@@ -4,6 +4,7 @@ use super::latency::{latency_margin, load_words, margin, overload, queues};
 use super::made;
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use super::ranking::ranking;
+use super::why;
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
 use crate::numbers::{
@@ -25,6 +26,10 @@ pub(crate) struct Answer {
     pub(crate) table: TextTable,
     /// The verdict of each row of the table, for its colour.
     pub(crate) verdicts: Vec<Option<Verdict>>,
+    /// Where the difference comes from.
+    pub(crate) why: Vec<String>,
+    /// The same in a sentence for each subject.
+    pub(crate) reasons: Vec<String>,
     pub(crate) facts: String,
     /// What trials alone say otherwise, and what the servers wrote.
     pub(crate) doubts: Vec<String>,
@@ -43,7 +48,9 @@ pub(crate) fn answer(report: &Report) -> Option<Answer> {
         headlines: headlines.collect(),
         table,
         verdicts,
-        facts: facts(comparison),
+        why: why::lines(comparison),
+        reasons: why::reasons(comparison),
+        facts: facts(comparison) + &why::explained(comparison),
         doubts: doubts(comparison),
     })
 }

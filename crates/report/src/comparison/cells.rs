@@ -3,15 +3,17 @@
 use super::model::ComparedCell;
 use crate::model::{CellReport, Comparison, SuiteReport};
 use linerate_analysis::judge::pairs::{Confirmation, FailedUnit, JudgedPair, Obstacle};
-use linerate_analysis::judge::rounded_unit;
+use linerate_analysis::judge::{SortedJournal, rounded_unit};
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{HEAD, Outcome};
+use linerate_analysis::why::counts;
+use linerate_model::{HEAD, Outcome, Sides, Unit};
 
-pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport]) -> ComparedCell {
+pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) -> ComparedCell {
     let suite = &suites[pair.suite];
     let [head, base] = pair.places.map(|place| &suite.cells[place]);
     let system = head.systems.iter().find(|system| system.build == HEAD);
     let id = head.axes.get("cell").unwrap_or(&head.id);
+    let is_own = |unit: &&Unit| unit.suite == pair.suite && unit.sides == Sides::Two(pair.places);
     // The performance of an open loop is that of the baseline's latency over its own.
     let unit_ratio = |ratio: f64| if pair.is_paced { 1.0 / ratio } else { ratio };
     let memory = [base, head].map(|cell| Some(cell.usage.as_ref()?.memory_mib_after));
@@ -33,6 +35,8 @@ pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport]) -> ComparedCell {
         bound_by: base.bound_by,
         denied_by: head.vs_baseline.as_ref().and_then(Comparison::denied_by),
         detail: detail(pair, [head, base]),
+        counts: counts(units.all().filter(is_own)),
+        why: None,
     }
 }
 

@@ -11,6 +11,7 @@ mod model;
 mod ranking;
 mod sentence;
 mod stored;
+mod why;
 
 pub(super) use answer::{Answer, answer};
 pub use comment::comment;
@@ -20,6 +21,8 @@ pub(super) use made::{made, short};
 pub use model::*;
 pub use sentence::prospect;
 pub use stored::of_stored;
+pub use why::with_profile;
+pub(crate) use why::{change_words, values};
 
 use crate::model::SuiteReport;
 use linerate_analysis::judge::SortedJournal;
@@ -32,7 +35,8 @@ use linerate_model::{Learned, PlannedComparison, Run, Subject};
 const NOT_WARM: &str = "the rate still rose at the end of the longest warm-up: results may be of a server \
                         that is not warm yet; a longer --budget warms up for longer, up to 5 s";
 
-/// The comparison of a run; `None` for a run that compares no builds. `seconds`: the time of all its units.
+/// The comparison of a run; `None` for a run that compares no builds. `seconds`: the time of all its units,
+/// which are `units`.
 pub(super) fn build(
     run: &Run,
     judgement: &Judgement,
@@ -42,7 +46,8 @@ pub(super) fn build(
 ) -> Option<ComparisonReport> {
     let plan = run.policy().verdict()?;
     let [base, head] = plan.arms();
-    let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cells::cell(pair, suites)).collect();
+    let cells: Vec<ComparedCell> =
+        judgement.pairs.iter().map(|pair| cells::cell(pair, suites, units)).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {

@@ -6,7 +6,8 @@ use linerate_analysis::judge::{Disturbance, Quantity, SoloRatio};
 use linerate_analysis::stats::bound::Bottleneck;
 use linerate_analysis::stats::starts::StartReport;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{ComparisonKind, DecidingPercentile, LatencyMargin, PlannedArm};
+use linerate_analysis::why::{CountDifference, Explanation};
+use linerate_model::{ComparisonKind, DecidingPercentile, LatencyMargin, PairProfile, PlannedArm};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -120,6 +121,25 @@ pub struct ComparedCell {
     pub denied_by: Option<SoloRatio>,
     /// Why there is no verdict, or what failed.
     pub detail: Option<String>,
+    /// What the kernel counts for a request and differs for certain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<CountDifference>,
+    /// Where the difference comes from, by profiles of both servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<WhyReport>,
+}
+
+/// Which functions cost more or less than those of the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct WhyReport {
+    pub sentence: String,
+    /// Absent with too few samples, or where there may be none.
+    #[serde(flatten)]
+    pub explanation: Option<Explanation>,
+    /// What was sampled, for pictures.
+    #[serde(skip)]
+    pub profile: PairProfile,
 }
 
 /// A gate in one line of JSON, for programs that look for change points as well.

@@ -9,6 +9,7 @@
 //! | `forest`, `bars` | the small plots inside rows |
 //! | `plot` | figures: percentiles, lines over time and by parameter, layers |
 //! | `comparison` | how a comparison was made, and its history |
+//! | `why` | functions and flame graphs of servers that differ |
 //! | `run` | the run in full: versions, host, reading guide |
 
 mod bars;
@@ -19,6 +20,7 @@ mod plot;
 mod run;
 mod suite;
 mod top;
+mod why;
 
 pub(super) use forest::Forest;
 pub(super) use plot::{HistoryMark, history};
@@ -42,7 +44,10 @@ pub(super) fn render_below(report: &Report, above: &Markup) -> String {
         (above)
         (top::top(report))
         @for suite in &report.suites { (suite::section(suite)) }
-        @if let Some(compared) = &report.comparison { (comparison::section(compared)) }
+        @if let Some(compared) = &report.comparison {
+            (why::section(compared))
+            (comparison::section(compared))
+        }
         (run::section(report))
     };
     page(&format!("linerate: {}", names.join(", ")), &body)

@@ -79,7 +79,14 @@ fn answer_of_servers(report: &Report, answer: &Answer, style: Style) -> String {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    let _ = writeln!(text, "\n{}\n\n{INDENT}{}", indented(&table.trim_fmt()), answer.facts);
+    let _ = writeln!(text, "\n{}\n", indented(&table.trim_fmt()));
+    for line in &answer.why {
+        // Columns stay as they are where they fit.
+        let width = width(style) - INDENT.len();
+        let fits = console::measure_text_width(line) <= width;
+        let _ = writeln!(text, "{}", indented(&if fits { line.clone() } else { wrapped(line, width) }));
+    }
+    let _ = writeln!(text, "{INDENT}{}", answer.facts);
     for doubt in answer.doubts.iter().chain(&layout::warning(report)) {
         let _ = writeln!(text, "{}", indented(&wrapped(doubt, width(style) - INDENT.len())));
     }

@@ -1,0 +1,130 @@
+//! The function to which a sample belongs.
+
+use linerate_model::PairProfile;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The prefix of a kernel's function.
+const KERNEL: &str = "[k] ";
+/// A function is one side's alone if the other has less than this part of its cost.
+const OTHERS: f64 = 0.05;
+/// It explains nothing if it is most of what its side does: its name is that of a program.
+const MOST: f64 = 0.5;
+/// The least part of a request's CPU time that makes a function one of a side.
+const LEAST: f64 = 0.01;
+/// Where the kernel enables interrupts: a timer that was late, as in virtual machines, has its sample there.
+const LATE: [&str; 6] = [
+    "finish_task_switch",
+    "_raw_spin_unlock_irqrestore",
+    "_raw_spin_unlock_irq",
+    "__local_bh_enable_ip",
+    "handle_softirqs",
+    "pv_native_safe_halt",
+];
+const INTERRUPTS: &str = "kernel: interrupts and wake-ups";
+const PAGE_FAULTS: &str = "kernel: page faults";
+/// What precedes the name of a system call in the name of its function.
+const CALLS: [&str; 6] = ["__x64_sys_", "__arm64_sys_", "__riscv_sys_", "__ia32_sys_", "ksys_", "__sys_"];
+
+/// Labels of stacks. A label is the index of a name; those that no function has follow the profile's own.
+pub(super) struct Labels<'a> {
+    pair: &'a PairProfile,
+    further: Vec<String>,
+    of_stacks: Vec<u32>,
+}
+
+impl<'a> Labels<'a> {
+    /// By the costs of functions with all that they call, and the whole of both sides.
+    pub(super) fn new(pair: &'a PairProfile, inclusive: &BTreeMap<u32, [f64; 2]>, whole: [f64; 2]) -> Self {
+        let is_of_one_side = |us: &[f64; 2]| {
+            [(0, 1), (1, 0)].into_iter().any(|(own, other)| {
+                us[own] >= LEAST * whole[own] && us[own] <= MOST * whole[own] && us[other] < OTHERS * us[own]
+            })
+        };
+        let own: BTreeSet<u32> =
+            inclusive.iter().filter(|(_, us)| is_of_one_side(us)).map(|(name, _)| *name).collect();
+        let mut labels = Self { pair, further: Vec::new(), of_stacks: Vec::new() };
+        labels.of_stacks = pair.stacks.iter().map(|frames| labels.label(frames, &own)).collect();
+        labels
+    }
+
+    pub(super) fn of_stack(&self, stack: u32) -> u32 {
+        self.of_stacks[stack as usize]
+    }
+
+    pub(super) fn name(&self, label: u32) -> &str {
+        let known = self.pair.names.len();
+        let further = || &self.further[label as usize - known];
+        let name = self.pair.names.get(label as usize).unwrap_or_else(further);
+        name.strip_prefix(KERNEL).unwrap_or(name)
+    }
+
+    fn label(&mut self, frames: &[u32], own: &BTreeSet<u32>) -> u32 {
+        let names = |frame: &u32| self.pair.names[*frame as usize].as_str();
+        let is_kernel = |frame: &&u32| names(frame).starts_with(KERNEL);
+        if let Some(outermost) = frames.iter().find(|frame| own.contains(frame) && !is_kernel(frame)) {
+            return *outermost;
+        }
+        let Some(innermost) = frames.last() else { return self.further("unknown".to_owned()) };
+        let in_kernel: Vec<&str> =
+            frames.iter().filter_map(|frame| names(frame).strip_prefix(KERNEL)).collect();
+        match of_kernel(&in_kernel) {
+            Some(group) if is_kernel(&innermost) => self.further(group),
+            _ => *innermost,
+        }
+    }
+
+    fn further(&mut self, name: String) -> u32 {
+        let known = self.pair.names.len();
+        let at = self.further.iter().position(|further| *further == name).unwrap_or_else(|| {
+            self.further.push(name);
+            self.further.len() - 1
+        });
+        (known + at) as u32
+    }
+}
+
+/// The group of a stack of the kernel, its outermost function first: the system call, or what it does else.
+fn of_kernel(functions: &[&str]) -> Option<String> {
+    // A name may have a suffix of the compiler's, such as `.isra.0`.
+    let base = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    let innermost = base(functions.last()?);
+    let is_late = LATE.contains(&innermost.as_str());
+    let call = functions.iter().find_map(|name| CALLS.iter().find_map(|prefix| name.strip_prefix(prefix)));
+    if let Some(call) = call {
+        let name = base(call);
+        let name = name.strip_prefix("new").unwrap_or(&name);
+        return Some(format!("{name}(2){}", if is_late { ": interrupts and wake-ups" } else { "" }));
+    }
+    if is_late {
+        return Some(INTERRUPTS.to_owned());
+    }
+    let has = |parts: &[&str]| functions.iter().any(|name| parts.iter().any(|part| name.contains(part)));
+    if has(&["page_fault", "user_addr_fault"]) {
+        return Some(PAGE_FAULTS.to_owned());
+    }
+    has(&["sysvec", "irq", "schedule"]).then(|| INTERRUPTS.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_in_the_kernel_is_that_of_its_system_call() {
+        for (functions, group) in [
+            (&["entry_SYSCALL_64", "do_syscall_64", "__x64_sys_write", "tcp_sendmsg"][..], Some("write(2)")),
+            (&["do_syscall_64", "__x64_sys_sendto.isra.0", "copy"], Some("sendto(2)")),
+            (&["do_syscall_64", "ksys_write", "try_to_wake_up"], Some("write(2)")),
+            (
+                &["do_syscall_64", "ksys_read", "_raw_spin_unlock_irqrestore"],
+                Some("read(2): interrupts and wake-ups"),
+            ),
+            (&["do_syscall_64", "finish_task_switch.isra.0"], Some(INTERRUPTS)),
+            (&["asm_exc_page_fault", "handle_mm_fault"], Some(PAGE_FAULTS)),
+            (&["asm_sysvec_apic_timer_interrupt", "tick"], Some(INTERRUPTS)),
+            (&["ret_from_fork", "work"], None),
+        ] {
+            assert_eq!(of_kernel(functions).as_deref(), group, "{functions:?}");
+        }
+    }
+}

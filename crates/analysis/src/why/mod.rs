@@ -1,0 +1,192 @@
+//! Where a difference of CPU time comes from: functions of two servers under the same load, by samples of
+//! both in alternating windows.
+//!
+//! Each sample belongs to one function, so the parts add up to the whole. It is the outermost function that
+//! one side alone has, with all that it calls; else the innermost one, or the system call.
+
+mod counts;
+mod label;
+
+use crate::stats::multiplicity::q_values;
+pub use counts::{CountDifference, counts};
+use label::Labels;
+use linerate_model::{PairProfile, ProfileWindow};
+#[cfg(feature = "schema")]
+use schemars::JsonSchema;
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A function below this share of a request's CPU time is not named.
+const LEAST: f64 = 0.01;
+/// The most of the named functions that have no cause, as a share. A pair of equal servers names one as
+/// rarely, since all of its findings would be such.
+const MOST_FALSE: f64 = 0.01;
+const ALPHA: f64 = 0.05;
+/// Fewer windows of each side show no spread.
+const LEAST_ROUNDS: usize = 3;
+
+/// What differs between a server and its baseline. CPU time is in microseconds for an operation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct Explanation {
+    /// Windows of each side.
+    pub rounds: u32,
+    /// All CPU time of the servers, while they were sampled.
+    pub cpu: CostDifference,
+    /// Those whose difference is certain, the largest first.
+    pub functions: Vec<FunctionDifference>,
+    /// The part of the whole difference that they are; absent where the whole is not certain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explained: Option<f64>,
+    /// What could not be had, and how to get it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacking: Vec<String>,
+}
+
+/// A function whose cost differs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct FunctionDifference {
+    /// As the program has it; a system call is `write(2)`.
+    pub name: String,
+    /// Its part of the difference.
+    #[serde(flatten)]
+    pub cost: CostDifference,
+    /// The function itself without what it calls, of the baseline and of the other.
+    pub self_us: [f64; 2],
+    /// With all that it calls.
+    pub total_us: [f64; 2],
+}
+
+/// A cost of the baseline and of the other, and the difference with its 95 % interval over the windows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct CostDifference {
+    pub us: [f64; 2],
+    pub difference_us: f64,
+    pub ci95: [f64; 2],
+}
+
+impl CostDifference {
+    fn is_certain(&self) -> bool {
+        self.ci95[0] > 0.0 || self.ci95[1] < 0.0
+    }
+}
+
+/// Explains the difference of a pair; `None` with too few windows, or without samples.
+pub fn explain(pair: &PairProfile) -> Option<Explanation> {
+    let rounds: Vec<&[ProfileWindow; 2]> =
+        pair.rounds.iter().filter(|sides| sides.iter().all(|side| side.operations > 0)).collect();
+    if rounds.len() < LEAST_ROUNDS || rounds.iter().all(|sides| sides[0].stacks.is_empty()) {
+        return None;
+    }
+    let per_operation = |side: &ProfileWindow, nanos: u64| nanos as f64 / 1e3 / side.operations as f64;
+    let of_cpu: Vec<[f64; 2]> =
+        rounds.iter().map(|sides| [1, 0].map(|at| per_operation(&sides[at], sides[at].cpu.0))).collect();
+    let (cpu, _) = difference(&of_cpu)?;
+    let whole = cpu.us[0].max(cpu.us[1]);
+    let inclusive = costs(&rounds, |stack| pair.stacks[stack as usize].iter().copied().collect());
+    let labels = Labels::new(pair, &mean_costs(&inclusive), cpu.us);
+    let parts = costs(&rounds, |stack| BTreeSet::from([labels.of_stack(stack)]));
+    let family: Vec<(&u32, &Vec<[f64; 2]>, CostDifference, f64)> = parts
+        .iter()
+        .filter_map(|(label, of_rounds)| {
+            let (found, p) = difference(of_rounds)?;
+            (found.us[0].max(found.us[1]) >= LEAST * whole).then_some((label, of_rounds, found, p))
+        })
+        .collect();
+    let q = q_values(&family.iter().map(|(.., p)| *p).collect::<Vec<_>>());
+    let leaves = costs(&rounds, |stack| pair.stacks[stack as usize].last().copied().into_iter().collect());
+    let (leaves, inclusive) = (mean_costs(&leaves), mean_costs(&inclusive));
+    let launches: Vec<u32> = rounds.iter().map(|sides| sides[0].launch).collect();
+    let is_named = |(of_rounds, found, q): (&[[f64; 2]], &CostDifference, f64)| {
+        q <= MOST_FALSE
+            && found.is_certain()
+            && found.difference_us.abs() >= LEAST * whole
+            && is_of_all_launches(of_rounds, &launches)
+    };
+    let mut functions: Vec<FunctionDifference> = family
+        .iter()
+        .zip(q)
+        .filter(|((_, of_rounds, found, _), q)| is_named((of_rounds, found, *q)))
+        .map(|((label, _, cost, _), _)| FunctionDifference {
+            name: labels.name(**label).to_owned(),
+            cost: *cost,
+            self_us: leaves.get(*label).copied().unwrap_or(cost.us),
+            total_us: inclusive.get(*label).copied().unwrap_or(cost.us),
+        })
+        .collect();
+    functions.sort_by(|a, b| b.cost.difference_us.abs().total_cmp(&a.cost.difference_us.abs()));
+    let sum: f64 = functions.iter().map(|function| function.cost.difference_us).sum();
+    let is_difference = cpu.is_certain() && cpu.difference_us.abs() >= LEAST * whole;
+    Some(Explanation {
+        rounds: rounds.len() as u32,
+        cpu,
+        explained: is_difference.then_some(sum / cpu.difference_us),
+        functions,
+        lacking: pair.lacking.clone(),
+    })
+}
+
+/// Microseconds for an operation in each round, of the baseline and of the other, by what a stack counts for.
+fn costs(
+    rounds: &[&[ProfileWindow; 2]],
+    counts_for: impl Fn(u32) -> BTreeSet<u32>,
+) -> BTreeMap<u32, Vec<[f64; 2]>> {
+    let mut all = BTreeMap::new();
+    for (round, sides) in rounds.iter().enumerate() {
+        for (at, side) in [&sides[1], &sides[0]].into_iter().enumerate() {
+            for (stack, time) in &side.stacks {
+                for what in counts_for(*stack) {
+                    let of = all.entry(what).or_insert_with(|| vec![[0.0; 2]; rounds.len()]);
+                    of[round][at] += time.0 as f64 / 1e3 / side.operations as f64;
+                }
+            }
+        }
+    }
+    all
+}
+
+fn mean_costs(costs: &BTreeMap<u32, Vec<[f64; 2]>>) -> BTreeMap<u32, [f64; 2]> {
+    costs
+        .iter()
+        .map(|(what, of_rounds)| (*what, [0, 1].map(|at| mean(of_rounds.iter().map(|us| us[at])))))
+        .collect()
+}
+
+/// The difference over rounds by Student's t, and the p value of none. Differences of rounds are paired: what
+/// changes with time is in both sides.
+fn difference(of_rounds: &[[f64; 2]]) -> Option<(CostDifference, f64)> {
+    let n = of_rounds.len() as f64;
+    let each = || of_rounds.iter().map(|[base, head]| head - base);
+    let middle = mean(each());
+    let variance = each().map(|one| (one - middle).powi(2)).sum::<f64>() / (n - 1.0);
+    let error = (variance / n).sqrt();
+    let student = StudentsT::new(0.0, 1.0, n - 1.0).ok()?;
+    let half = student.inverse_cdf(1.0 - ALPHA / 2.0) * error;
+    let p = match (error > 0.0, middle == 0.0) {
+        (true, _) => 2.0 * student.cdf(-middle.abs() / error),
+        (false, true) => 1.0,
+        (false, false) => 0.0,
+    };
+    let us = [0, 1].map(|at| mean(of_rounds.iter().map(|us| us[at])));
+    Some((CostDifference { us, difference_us: middle, ci95: [middle - half, middle + half] }, p))
+}
+
+/// True if each launch has the sign of all: addresses and seeds of one pair of processes are no cause.
+fn is_of_all_launches(of_rounds: &[[f64; 2]], launches: &[u32]) -> bool {
+    let mut sums = BTreeMap::<u32, f64>::new();
+    for ([base, head], launch) in of_rounds.iter().zip(launches) {
+        *sums.entry(*launch).or_default() += head - base;
+    }
+    sums.values().all(|sum| *sum > 0.0) || sums.values().all(|sum| *sum < 0.0)
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len() as f64;
+    values.sum::<f64>() / n
+}
+
+#[cfg(test)]
+mod tests;

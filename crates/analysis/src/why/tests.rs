@@ -1,0 +1,123 @@
+use super::*;
+use linerate_contract::Nanos;
+use linerate_model::StackSample;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+const OPERATIONS: u64 = 10_000;
+/// Time that a sample stands for.
+const PERIOD: u64 = 211_000;
+
+/// A server by its stacks, each with the microseconds that it costs in an operation.
+type Server<'a> = &'a [(&'a [&'a str], f64)];
+
+/// Profiles of two servers, with the noise of samples: the head is first.
+fn profile(head: Server<'_>, base: Server<'_>, rounds: u32, random: &mut Pcg64) -> PairProfile {
+    let mut pair = PairProfile::default();
+    for round in 0..rounds {
+        let mut window = |server: Server<'_>| {
+            let mut sample = StackSample::default();
+            // A virtual machine is slower for a while, for all functions alike.
+            let speed = 1.0 + 0.05 * random.random::<f64>();
+            for (frames, us) in server {
+                let expected = us * 1e3 * OPERATIONS as f64 * speed / PERIOD as f64;
+                // Normal, by the sum of uniform ones, with the spread of a count.
+                let normal = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+                let count = (expected + normal * expected.sqrt()).round().max(0.0) as u64;
+                let start = sample.names.len() as u32;
+                sample.names.extend(frames.iter().map(|name| (*name).to_owned()));
+                sample.stacks.push(linerate_model::SampledStack {
+                    frames: (start..sample.names.len() as u32).collect(),
+                    time: Nanos(count * PERIOD),
+                });
+            }
+            let all = sample.stacks.iter().map(|stack| stack.time.0).sum();
+            (OPERATIONS, Nanos(all), sample)
+        };
+        let (head, base) = (window(head), window(base));
+        pair.add(round / 3, [(head.0, head.1, &head.2), (base.0, base.1, &base.2)]);
+    }
+    pair
+}
+
+const PLAIN: Server<'static> = &[
+    (&["main", "serve", "parse"], 3.0),
+    (&["main", "serve", "respond"], 2.0),
+    (&["main", "serve", "write", "[k] do_syscall_64", "[k] __x64_sys_write", "[k] tcp_sendmsg"], 4.0),
+    (
+        &["main", "serve", "[k] do_syscall_64", "[k] __x64_sys_epoll_wait", "[k] finish_task_switch.isra.0"],
+        2.0,
+    ),
+    (&["main", "collect", "mark"], 1.0),
+    (&["main", "collect", "sweep"], 0.5),
+];
+
+fn with<'a>(further: &[(&'a [&'a str], f64)]) -> Vec<(&'a [&'a str], f64)> {
+    PLAIN.iter().chain(further).copied().collect()
+}
+
+#[test]
+fn a_planted_function_is_the_first_with_its_callees_and_its_interval_has_the_cost() {
+    let planted =
+        with(&[(&["main", "serve", "audit"], 0.4), (&["main", "serve", "audit", "clock_gettime"], 2.6)]);
+    let found: Vec<Explanation> = (0..20)
+        .map(|seed| explain(&profile(&planted, PLAIN, 9, &mut Pcg64::seed_from_u64(seed))).unwrap())
+        .collect();
+    assert!(found.iter().all(|found| found.functions[0].name == "audit"), "{found:?}");
+    assert!(found.iter().all(|found| (0.8..1.2).contains(&found.explained.unwrap())));
+    let covers = |found: &&Explanation| {
+        let [low, high] = found.functions[0].cost.ci95;
+        (low..high).contains(&3.0)
+    };
+    // The speed of the simulated machine is up to 5 % lower, 2.5 % on average.
+    assert!(found.iter().filter(covers).count() >= 12, "{found:?}");
+    let first = &found[0].functions[0];
+    assert!(first.cost.us[0] == 0.0 && first.self_us[1] < 1.0 && first.total_us[1] > 2.5, "{first:?}");
+}
+
+#[test]
+fn a_function_that_is_gone_and_one_that_costs_more_are_found_with_their_signs() {
+    let more = with(&[(&["main", "serve", "parse"], 1.0)]);
+    let base = with(&[(&["main", "serve", "old"], 1.5)]);
+    let found = explain(&profile(&more, &base, 9, &mut Pcg64::seed_from_u64(1))).unwrap();
+    let signs: Vec<(&str, bool)> =
+        found.functions.iter().map(|one| (&*one.name, one.cost.difference_us > 0.0)).collect();
+    assert_eq!(signs, [("old", false), ("parse", true)]);
+}
+
+#[test]
+fn one_more_system_call_is_told_by_its_name() {
+    let twice = with(&[PLAIN[2]]);
+    let found = explain(&profile(&twice, PLAIN, 9, &mut Pcg64::seed_from_u64(2))).unwrap();
+    assert_eq!(found.functions[0].name, "write(2)");
+    assert!((found.functions[0].cost.us[1] / found.functions[0].cost.us[0] - 2.0).abs() < 0.2);
+}
+
+#[test]
+fn equal_servers_name_nothing() {
+    let named = (0..200).filter(|seed| {
+        let found = explain(&profile(PLAIN, PLAIN, 9, &mut Pcg64::seed_from_u64(*seed))).unwrap();
+        !found.functions.is_empty()
+    });
+    assert!(named.count() <= 4, "one in a hundred at most is expected");
+}
+
+#[test]
+fn a_difference_of_one_launch_alone_names_nothing() {
+    let planted = with(&[(&["main", "serve", "parse"], 3.0)]);
+    let mut random = Pcg64::seed_from_u64(3);
+    let (mut pair, other) =
+        (profile(&planted, PLAIN, 3, &mut random), profile(PLAIN, &planted, 3, &mut random));
+    for mut round in other.rounds {
+        round.iter_mut().for_each(|side| side.launch = 1);
+        pair.rounds.push(round);
+    }
+    assert!(explain(&pair).unwrap().functions.is_empty());
+}
+
+#[test]
+fn few_windows_and_windows_without_samples_explain_nothing() {
+    let mut random = Pcg64::seed_from_u64(4);
+    assert_eq!(explain(&profile(PLAIN, PLAIN, 2, &mut random)), None);
+    assert_eq!(explain(&PairProfile::default()), None);
+}

@@ -1,0 +1,139 @@
+//! Profiles of two cells under the same load: in each launch, windows of both by turns, with samples of the
+//! servers. They decide nothing.
+
+use super::duet::both_stages;
+use super::launch::{Launches, TimedWindow, alone};
+use super::{Context, Stages, Stopped, failed, prepare, warm_up};
+use crate::lab::pair::{Pair, on_both};
+use crate::lab::{Lab, LabError, Label, Purpose, Sampling};
+use crate::measurement::{Outcome, PairProfile, PlannedSuite, StackSample, Stage};
+use linerate_contract::{Nanos, Role};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Fresh processes this often: what one pair of them has by chance is no cause.
+const LAUNCHES: u32 = 3;
+/// One side's window. Short ones alternate often, which is how the sides have the same noise.
+const WINDOW: Nanos = Nanos(100_000_000);
+/// Windows of a launch, also where its share of the time is used.
+const LEAST_ROUNDS: u32 = 4;
+/// Stacks that are kept of a pair.
+const MOST_STACKS: usize = 4_000;
+
+/// Profiles the two cells for about this time, in at least two launches.
+///
+/// # Errors
+/// [`LabError::Interrupted`] or [`LabError::Lost`]: the run cannot go on. All else is lacking in the profile.
+pub fn run(
+    [a, b]: Pair<'_>,
+    context: Context<'_>,
+    suite: &PlannedSuite,
+    cells: [usize; 2],
+    time: Duration,
+    seed: u64,
+) -> Result<PairProfile, LabError> {
+    let mut profile = PairProfile {
+        suite: suite.name.clone(),
+        cells: cells.map(|cell| suite.cells[cell].id.clone()),
+        ..PairProfile::default()
+    };
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ (cells[0] as u64) << 32);
+    let least = context.servers.map_or(Nanos::ZERO, |servers| servers.learned.least_window());
+    let begin = a.now();
+    let time = Nanos::from(time);
+    for launch in 0..LAUNCHES {
+        let start = a.now();
+        let until = begin + Nanos(time.0 * u64::from(launch + 1) / u64::from(LAUNCHES));
+        [&mut *a, &mut *b].into_iter().for_each(|lab| lab.sample(Sampling::On));
+        let launch = Launch { suite, cells, number: launch, until, least };
+        let measured = launch.measure([&mut *a, &mut *b], context, &mut profile, &mut random);
+        [&mut *a, &mut *b].into_iter().for_each(|lab| lab.sample(Sampling::Off));
+        let stopped = on_both([&mut *a, &mut *b], false, |lab, _| lab.stop());
+        stopped.into_iter().collect::<Result<Vec<()>, _>>()?;
+        if let Err(stopped) = measured {
+            if let Outcome::Failed { reason, .. } = stopped.outcome()? {
+                profile.lacking.push(format!("a launch with samples failed: {reason}"));
+            }
+            break;
+        }
+        let (now, took) = (a.now(), a.now().since(start));
+        if now + took > begin + time + Nanos(took.0 / 2) && launch.number > 0 {
+            break;
+        }
+    }
+    profile.shorten(MOST_STACKS);
+    Ok(profile)
+}
+
+/// One launch of both sides.
+struct Launch<'a> {
+    suite: &'a PlannedSuite,
+    cells: [usize; 2],
+    number: u32,
+    /// No further window begins after this time.
+    until: Nanos,
+    /// A window is at least as long, so that responses end in it.
+    least: Nanos,
+}
+
+impl Launch<'_> {
+    fn measure(
+        &self,
+        [a, b]: Pair<'_>,
+        context: Context<'_>,
+        profile: &mut PairProfile,
+        random: &mut Pcg64Mcg,
+    ) -> Result<(), Stopped> {
+        let of = |side: usize| {
+            // In one network the sides have a port each.
+            let window = TimedWindow { second: side == 1, ..alone(WINDOW.max(self.least)) };
+            Launches::new(context, &self.suite.cells[self.cells[side]], Some(window))
+                .map_err(|reason| failed(Stage::Start, reason, String::new()))
+        };
+        let launches = [of(0)?, of(1)?];
+        let label = |side: usize| Label {
+            suite: self.suite.name.clone(),
+            cell: self.suite.cells[self.cells[side]].id.clone(),
+            round: self.number + 1,
+            warmup: true,
+        };
+        let mut times = BTreeMap::new();
+        both_stages([&mut *a, &mut *b], random.random(), &mut times, |lab, side, stages: &mut Stages| {
+            prepare(lab, &launches[side], &label(side), stages)?;
+            warm_up(lab, &launches[side], stages)
+        })?;
+        let mut rounds = 0;
+        let mut length = Nanos::ZERO;
+        while rounds < LEAST_ROUNDS || a.now() + length < self.until {
+            let start = a.now();
+            let second_first = random.random();
+            let mut of_side = |side: usize| {
+                let lab: &mut dyn Lab = if side == 0 { &mut *a } else { &mut *b };
+                window(lab, &launches[side]).map_err(|error| Stopped::from_error(Stage::Measure, error))
+            };
+            let [one, two] = if second_first {
+                let two = of_side(1)?;
+                [of_side(0)?, two]
+            } else {
+                [of_side(0)?, of_side(1)?]
+            };
+            profile.add(self.number, [(one.0, one.1, &one.2), (two.0, two.1, &two.2)]);
+            rounds += 1;
+            length = a.now().since(start);
+        }
+        Ok(())
+    }
+}
+
+/// A window of one side: operations, CPU time of the server, samples.
+fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<(u64, Nanos, StackSample), LabError> {
+    let run = lab.run(launches.client(), Purpose::Measure, launches.timeout())?;
+    let measurement = launches
+        .read(&run)
+        .and_then(|found| launches.check(&found).map(|()| found))
+        .map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
+    let cpu = run.cpu.iter().find(|(role, _)| *role == Role::Server).map_or(Nanos::ZERO, |(_, time)| *time);
+    Ok((measurement.operations, cpu, run.record.sample.unwrap_or_default()))
+}

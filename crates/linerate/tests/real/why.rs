@@ -1,0 +1,139 @@
+//! Where a difference comes from: planted causes in a server in C are found by name, and equal servers name
+//! nothing.
+
+use crate::commands::{compare, compare_within};
+use crate::common::{Folder, Output};
+use crate::{command, machine};
+use serde_json::Value;
+use std::fs;
+use std::process::Command;
+
+/// A server of HTTP/1.1 in one thread. PLANT: iterations of a function before each response. WRITES: parts of
+/// a response.
+const SERVER: &str = r#"
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+__attribute__((noinline)) unsigned long audit_request(long rounds) {
+    unsigned long sum = 1;
+    for (long i = 0; i < rounds; i++) {
+        sum = sum * 6364136223846793005UL + i;
+        __asm__ volatile("" : "+r"(sum));
+    }
+    return sum;
+}
+int main(void) {
+    long plant = getenv("PLANT") ? atol(getenv("PLANT")) : 0;
+    size_t writes = getenv("WRITES") ? atol(getenv("WRITES")) : 1, length = sizeof answer - 1;
+    struct sockaddr_in at = { AF_INET, htons(atoi(getenv("PORT"))), { htonl(INADDR_LOOPBACK) } };
+    int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0), poll = epoll_create1(0);
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 512)) return 1;
+    struct epoll_event event = { EPOLLIN, { .fd = listener } }, events[64];
+    epoll_ctl(poll, EPOLL_CTL_ADD, listener, &event);
+    for (;;) {
+        int ready = epoll_wait(poll, events, 64, -1);
+        for (int i = 0; i < ready; i++) {
+            int fd = events[i].data.fd;
+            if (fd == listener) {
+                event.data.fd = accept(listener, 0, 0);
+                setsockopt(event.data.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+                epoll_ctl(poll, EPOLL_CTL_ADD, event.data.fd, &event);
+                continue;
+            }
+            char request[4096];
+            if (read(fd, request, sizeof request) <= 0) { close(fd); continue; }
+            if (audit_request(plant) == 0) continue;
+            for (size_t part = 0, at = 0; part < writes; part++) {
+                size_t end = length * (part + 1) / writes;
+                if (write(fd, answer + at, end - at) < 0) break;
+                at = end;
+            }
+        }
+    }
+}
+"#;
+
+/// A folder with the server; `None`, with a message, without a compiler.
+fn workplace(name: &str) -> Option<Folder> {
+    let folder = Folder::new(name);
+    fs::create_dir_all(folder.path()).unwrap();
+    fs::write(folder.path().join("server.c"), SERVER).unwrap();
+    let built = Command::new("cc")
+        .args(["-O2", "-fno-omit-frame-pointer", "-o", "server", "server.c"])
+        .current_dir(folder.path())
+        .status();
+    match built {
+        Ok(status) if status.success() => Some(folder),
+        other => {
+            crate::common::skip(&format!("no compiler of C: {other:?}"));
+            None
+        }
+    }
+}
+
+fn why(folder: &Folder) -> Value {
+    let report: Value = serde_json::from_str(&folder.read("out/report.json")).unwrap();
+    report["comparison"]["cells"][0]["why"].clone()
+}
+
+fn first(why: &Value) -> (String, f64) {
+    let function = &why["functions"][0];
+    (
+        function["name"].as_str().unwrap_or_default().to_owned(),
+        function["difference_us"].as_f64().unwrap_or(0.0),
+    )
+}
+
+#[test]
+fn a_planted_function_is_the_first_line_and_is_shown_again_from_the_stored_run() {
+    let Some(_machine) = machine() else { return };
+    let Some(folder) = workplace("why-function") else { return };
+    let out = compare(&folder, &["./server", "env PLANT=4000 ./server", "-n", "v1", "-n", "v2", "--why"]);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let why = why(&folder);
+    let (name, difference) = first(&why);
+    assert!(name == "audit_request" && difference > 0.0, "{why}");
+    let line = out.stdout.lines().find(|line| line.trim_start().starts_with("why ")).unwrap_or_default();
+    assert!(line.contains("audit_request") && line.contains("0.0 -> "), "{}", out.stdout);
+    assert!(out.stdout.lines().count() <= 14, "{}", out.stdout);
+    let again = Output::run(command(&["report", "out"]).current_dir(folder.path()));
+    assert!(again.stdout.contains(line), "{}", again.stdout);
+    let page = folder.read("out/report.html");
+    assert!(
+        page.matches("data:image/svg+xml;base64,").count() == 3 && page.len() < 1_500_000,
+        "{}",
+        page.len()
+    );
+}
+
+#[test]
+fn one_more_write_for_each_response_is_told_as_a_segment_and_a_system_call() {
+    let Some(_machine) = machine() else { return };
+    let Some(folder) = workplace("why-write") else { return };
+    let words = ["./server", "env WRITES=2 ./server", "-n", "v1", "-n", "v2", "--why"];
+    let out = compare_within("20s", &folder, &words);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    // Where the machine is too noisy for a certain cost, no function is named; the count is certain.
+    let (name, why) = (first(&why(&folder)).0, why(&folder));
+    assert!(name.is_empty() || name.starts_with("write(2)"), "{why}");
+    assert!(out.stdout.contains("TCP segments 2.0"), "{}", out.stdout);
+}
+
+#[test]
+fn equal_servers_name_nothing() {
+    let Some(_machine) = machine() else { return };
+    let Some(folder) = workplace("why-equal") else { return };
+    let words = ["./server", "env ./server", "-n", "v1", "-n", "v2"];
+    let out = compare(&folder, &[&words[..], &["--why"]].concat());
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let why = why(&folder);
+    assert_eq!(why["functions"].as_array().map(Vec::len), Some(0), "{why}");
+    assert!(out.stdout.contains("no function needs more or less CPU"), "{}", out.stdout);
+}

@@ -1,0 +1,180 @@
+//! What servers did, by function: samples of the sides of pairs, from units of their own that decide nothing.
+//! `profile.json` in the folder of a run contains a [`Profile`].
+
+use linerate_contract::Nanos;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The format of `profile.json`.
+pub const PROFILE_SCHEMA: &str = "linerate.profile/1";
+
+/// All profiles of a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// [`PROFILE_SCHEMA`].
+    pub schema: String,
+    pub pairs: Vec<PairProfile>,
+}
+
+/// The profiles of two cells under the same load.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairProfile {
+    pub suite: String,
+    /// The cell and its baseline.
+    pub cells: [String; 2],
+    /// Functions, by their index in `stacks`. A name of the kernel's begins with `[k] `.
+    pub names: Vec<String>,
+    /// Each stack that was sampled, the outermost function first.
+    pub stacks: Vec<Vec<u32>>,
+    /// One window of each side, in the order of `cells`.
+    pub rounds: Vec<[ProfileWindow; 2]>,
+    /// What could not be had, and how to get it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacking: Vec<String>,
+}
+
+/// A window of one side.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProfileWindow {
+    /// The launch of the processes, from 0: rounds of one launch have the same processes.
+    pub launch: u32,
+    pub operations: u64,
+    /// CPU time of the server's processes.
+    pub cpu: Nanos,
+    /// Sampled CPU time by the index of the stack.
+    pub stacks: BTreeMap<u32, Nanos>,
+}
+
+/// What was sampled of a server in one window.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackSample {
+    /// Functions, by their index in `stacks`.
+    pub names: Vec<String>,
+    pub stacks: Vec<SampledStack>,
+    /// Samples for which there was no room.
+    #[serde(default)]
+    pub lost: u64,
+    /// What could not be had, and how to get it.
+    #[serde(default)]
+    pub lacking: Vec<String>,
+}
+
+/// A stack and the CPU time that its samples stand for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampledStack {
+    /// Indices of names, the outermost function first.
+    pub frames: Vec<u32>,
+    pub time: Nanos,
+}
+
+impl Profile {
+    /// False where an index is that of nothing: the file may come from someone else.
+    pub fn is_sound(&self) -> bool {
+        self.pairs.iter().all(|pair| {
+            let (names, stacks) = (pair.names.len(), pair.stacks.len());
+            let mut indices = pair.rounds.iter().flatten().flat_map(|window| window.stacks.keys());
+            pair.stacks.iter().flatten().all(|name| (*name as usize) < names)
+                && indices.all(|stack| (*stack as usize) < stacks)
+        })
+    }
+}
+
+impl PairProfile {
+    /// Adds a window of each side.
+    pub fn add(&mut self, launch: u32, sides: [(u64, Nanos, &StackSample); 2]) {
+        let mut names: BTreeMap<String, u32> = self.names.drain(..).zip(0..).collect();
+        let mut stacks: BTreeMap<Vec<u32>, u32> = self.stacks.drain(..).zip(0..).collect();
+        let round = sides.map(|(operations, cpu, sample)| {
+            let mut window = ProfileWindow { launch, operations, cpu, stacks: BTreeMap::new() };
+            let own: Vec<u32> = sample.names.iter().map(|name| index(&mut names, name.clone())).collect();
+            for stack in &sample.stacks {
+                let frames = stack.frames.iter().filter_map(|frame| own.get(*frame as usize).copied());
+                *window.stacks.entry(index(&mut stacks, frames.collect())).or_default() += stack.time;
+            }
+            for what in sample.lacking.iter().filter(|what| !self.lacking.contains(what)).collect::<Vec<_>>()
+            {
+                self.lacking.push(what.clone());
+            }
+            window
+        });
+        (self.names, self.stacks) = (in_order(names), in_order(stacks));
+        self.rounds.push(round);
+    }
+
+    /// Keeps the stacks with the most time; of the others the innermost function alone.
+    pub fn shorten(&mut self, most: usize) {
+        let mut times = vec![0; self.stacks.len()];
+        for (stack, time) in self.rounds.iter().flatten().flat_map(|window| &window.stacks) {
+            times[*stack as usize] += time.0;
+        }
+        let mut order: Vec<usize> = (0..times.len()).collect();
+        order.sort_by_key(|stack| std::cmp::Reverse(times[*stack]));
+        let rest: Vec<usize> = order.into_iter().skip(most).collect();
+        for stack in rest {
+            let frames = &mut self.stacks[stack];
+            frames.drain(..frames.len().saturating_sub(1));
+        }
+        self.unite();
+    }
+
+    /// Gives equal stacks one index.
+    fn unite(&mut self) {
+        let mut stacks = BTreeMap::new();
+        let of: Vec<u32> = self.stacks.drain(..).map(|frames| index(&mut stacks, frames)).collect();
+        for window in self.rounds.iter_mut().flatten() {
+            for (stack, time) in std::mem::take(&mut window.stacks) {
+                *window.stacks.entry(of[stack as usize]).or_default() += time;
+            }
+        }
+        self.stacks = in_order(stacks);
+    }
+}
+
+fn index<T: Ord>(known: &mut BTreeMap<T, u32>, what: T) -> u32 {
+    let next = known.len() as u32;
+    *known.entry(what).or_insert(next)
+}
+
+fn in_order<T>(known: BTreeMap<T, u32>) -> Vec<T> {
+    let mut list: Vec<(T, u32)> = known.into_iter().collect();
+    list.sort_by_key(|(_, index)| *index);
+    list.into_iter().map(|(what, _)| what).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(stacks: &[(&[&str], u64)]) -> StackSample {
+        let mut names = BTreeMap::new();
+        let stack = |(frames, time): &(&[&str], u64)| SampledStack {
+            frames: frames.iter().map(|name| index(&mut names, (*name).to_owned())).collect(),
+            time: Nanos(*time),
+        };
+        let stacks = stacks.iter().map(stack).collect();
+        StackSample { names: in_order(names), stacks, lost: 0, lacking: vec!["the kernel".into()] }
+    }
+
+    #[test]
+    fn windows_with_indices_of_their_own_have_those_of_the_pair() {
+        let (one, two) = (sample(&[(&["main", "a"], 5)]), sample(&[(&["b"], 1), (&["main", "a"], 7)]));
+        let mut pair = PairProfile::default();
+        pair.add(0, [(10, Nanos(5), &one), (10, Nanos(8), &two)]);
+        pair.add(0, [(10, Nanos(8), &two), (10, Nanos(5), &one)]);
+        assert_eq!((pair.names.len(), pair.stacks.len(), pair.lacking.len()), (3, 2, 1));
+        let times: Vec<Vec<u64>> =
+            pair.rounds.iter().flatten().map(|w| w.stacks.values().map(|t| t.0).collect()).collect();
+        assert_eq!(times, [vec![5], vec![7, 1], vec![7, 1], vec![5]]);
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_large_profile_keeps_its_innermost_function() {
+        let many = sample(&[(&["main", "a"], 9), (&["main", "b", "x"], 2), (&["main", "c", "x"], 1)]);
+        let mut pair = PairProfile::default();
+        pair.add(0, [(1, Nanos(12), &many), (1, Nanos(12), &many)]);
+        pair.shorten(1);
+        let innermost = |stack: &Vec<u32>| &*pair.names[*stack.last().unwrap() as usize];
+        assert_eq!(pair.stacks.iter().map(innermost).collect::<Vec<_>>(), ["a", "x"]);
+        assert_eq!(pair.rounds[0][0].stacks.values().map(|t| t.0).collect::<Vec<_>>(), [9, 3]);
+    }
+}

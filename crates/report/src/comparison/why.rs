@@ -1,0 +1,221 @@
+//! Where a difference comes from: the lines below the table, and the sentence.
+
+use super::model::{ComparedCell, ComparisonReport, WhyReport};
+use crate::model::Report;
+use crate::numbers::share;
+use linerate_analysis::stats::verdict::Verdict;
+use linerate_analysis::why::{CostDifference, CountDifference, Explanation, FunctionDifference, explain};
+use linerate_model::{Count, Profile};
+
+/// Functions on the terminal, in the sentence and on the page.
+const LINES: usize = 3;
+const IN_SENTENCE: usize = 4;
+/// Delayed ACKs for a request from which on responses wait for them.
+const EACH: f64 = 0.5;
+/// Characters of a function's name on the terminal.
+const LONGEST: usize = 44;
+
+/// The report with what its profiles show.
+#[must_use]
+pub fn with_profile(mut report: Report, profile: Profile) -> Report {
+    let Some(comparison) = &mut report.comparison else { return report };
+    for pair in profile.pairs {
+        let Some(cell) = comparison.cells.iter_mut().find(|cell| cell.id == pair.cells[0]) else { continue };
+        let explanation = explain(&pair);
+        let sentence = match &explanation {
+            Some(found) => sentence(found),
+            None if pair.lacking.is_empty() => "too few samples".to_owned(),
+            None => pair.lacking.join("; "),
+        };
+        cell.why = Some(WhyReport { sentence, explanation, profile: pair });
+    }
+    report
+}
+
+/// Lines for a terminal: at most three for one subject, one for each of several.
+pub(super) fn lines(comparison: &ComparisonReport) -> Vec<String> {
+    match &comparison.cells[..] {
+        [one] => of_one(one),
+        _ => reasons(comparison),
+    }
+}
+
+/// A sentence for each subject that was profiled, with the counts that differ.
+pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
+    let of_cell = |cell: &ComparedCell| {
+        let counts = cell.counts.iter().map(count_words);
+        let parts: Vec<String> = cell.why.iter().map(|why| why.sentence.clone()).chain(counts).collect();
+        (!parts.is_empty()).then(|| format!("why {}: {}", cell.id, parts.join("; ")))
+    };
+    comparison.cells.iter().filter_map(of_cell).collect()
+}
+
+fn of_one(cell: &ComparedCell) -> Vec<String> {
+    let is_asked = cell.why.is_some() || matches!(cell.verdict, Verdict::Slower | Verdict::Faster);
+    // What a thread waits depends on how the load comes.
+    let is_told = |found: &&CountDifference| {
+        is_asked && ![Count::VoluntarySwitches, Count::InvoluntarySwitches].contains(&found.count)
+    };
+    let count = cell.counts.iter().find(is_told).map(count_words);
+    let mut lines = of_functions(cell);
+    // A line of the three is that of the count.
+    lines.truncate(LINES - usize::from(count.is_some()));
+    let word = if lines.is_empty() { "why" } else { "" };
+    lines.extend(count.map(|count| format!("{word:<3}  {count}")));
+    lines
+}
+
+/// Such as `segments 2.00 -> 3.00 per request`.
+pub(crate) fn count_words(found: &CountDifference) -> String {
+    let name = match found.count {
+        Count::Segments => "TCP segments",
+        Count::Retransmissions => "retransmissions",
+        Count::DelayedAcks => "delayed ACKs",
+        Count::Datagrams => "datagrams",
+        Count::VoluntarySwitches => "waits of a thread",
+        Count::InvoluntarySwitches => "involuntary context switches",
+        Count::MinorFaults => "page faults",
+        Count::MajorFaults => "page faults from disk",
+    };
+    let [base, head] = found.per_operation;
+    let waits = found.count == Count::DelayedAcks && base.max(head) >= EACH;
+    let cause =
+        if waits { ": parts of a response wait for them; set TCP_NODELAY, or write once" } else { "" };
+    format!("{name} {base:.2} -> {head:.2} per request{cause}")
+}
+
+fn of_functions(cell: &ComparedCell) -> Vec<String> {
+    let Some(why) = &cell.why else { return Vec::new() };
+    let Some(found) = why.explanation.as_ref().filter(|found| !found.functions.is_empty()) else {
+        return vec![format!("why  {}", why.sentence)];
+    };
+    let shown = &found.functions[..found.functions.len().min(LINES)];
+    let names: Vec<String> = shown.iter().map(|function| shortened(&function.name)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let line = |(at, (function, name)): (usize, (&FunctionDifference, &String))| {
+        let word = if at == 0 { "why" } else { "" };
+        let end = if at == 0 { " µs per request" } else { "" };
+        let [base, head] = values(&function.cost);
+        let change = change(&function.cost);
+        format!("{word:<3}  {change:>6} µs  {name:<width$}  {base} -> {head}{end}")
+    };
+    shown.iter().zip(&names).enumerate().map(line).collect()
+}
+
+/// Such as "CPU per request +1.6 µs: +0.9 json.Marshal, +0.5 mallocgc (91 % explained)".
+fn sentence(found: &Explanation) -> String {
+    let whole = format!("CPU per request {} µs", change(&found.cpu));
+    if found.functions.is_empty() {
+        return match found.explained {
+            Some(_) => format!("{whole}: not explained, no function alone differs for certain"),
+            None => "no function needs more or less CPU for certain: what differs is not CPU time, or is \
+                     spread over many functions"
+                .to_owned(),
+        };
+    }
+    let parts = found.functions.iter().take(IN_SENTENCE);
+    let parts = parts.map(|function| format!("{} {}", change(&function.cost), shortened(&function.name)));
+    let explained = found.explained.map_or_else(String::new, |part| {
+        // More than the whole is as certain as the whole is.
+        format!(" ({} explained)", share(part.clamp(0.0, 1.0)))
+    });
+    format!("{whole}: {}{explained}", parts.collect::<Vec<_>>().join(", "))
+}
+
+/// What the functions are of the whole, for the line of facts.
+pub(super) fn explained(comparison: &ComparisonReport) -> String {
+    let [one] = &comparison.cells[..] else { return String::new() };
+    let part = one.why.as_ref().and_then(|why| why.explanation.as_ref()?.explained);
+    part.map_or_else(String::new, |part| {
+        format!("; {} of the CPU difference explained", share(part.clamp(0.0, 1.0)))
+    })
+}
+
+fn digits(cost: &CostDifference) -> usize {
+    if cost.difference_us.abs() >= 1.0 { 1 } else { 2 }
+}
+
+fn change(cost: &CostDifference) -> String {
+    format!("{:+.1$}", cost.difference_us, digits(cost))
+}
+
+/// The costs of the baseline and of the other.
+pub(crate) fn values(cost: &CostDifference) -> [String; 2] {
+    cost.us.map(|us| format!("{us:.0$}", digits(cost)))
+}
+
+/// The difference and its interval.
+pub(crate) fn change_words(cost: &CostDifference) -> String {
+    let [low, high] = cost.ci95;
+    let digits = digits(cost);
+    format!("{} µs ({low:+.digits$} to {high:+.digits$})", change(cost))
+}
+
+/// The end of a long name, which says more than its beginning.
+fn shortened(name: &str) -> String {
+    let length = name.chars().count();
+    if length <= LONGEST {
+        return name.to_owned();
+    }
+    format!("…{}", name.chars().skip(length + 1 - LONGEST).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(base: f64, head: f64) -> CostDifference {
+        let difference_us = head - base;
+        CostDifference { us: [base, head], difference_us, ci95: [difference_us - 0.1, difference_us + 0.1] }
+    }
+
+    fn found(functions: &[(&str, f64, f64)], explained: Option<f64>) -> Explanation {
+        let functions = functions.iter().map(|(name, base, head)| FunctionDifference {
+            name: (*name).to_owned(),
+            cost: cost(*base, *head),
+            self_us: [*base, *head],
+            total_us: [*base, *head],
+        });
+        Explanation {
+            rounds: 9,
+            cpu: cost(18.9, 20.5),
+            functions: functions.collect(),
+            explained,
+            lacking: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_sentence_has_the_parts_and_what_they_explain() {
+        let parts = [("encoding/json.Marshal", 0.0, 0.9), ("runtime.mallocgc", 1.1, 1.6)];
+        assert_eq!(
+            sentence(&found(&parts, Some(0.91))),
+            "CPU per request +1.6 µs: +0.90 encoding/json.Marshal, +0.50 runtime.mallocgc (91 % explained)"
+        );
+        assert!(sentence(&found(&[], Some(0.0))).contains("not explained"));
+        assert!(sentence(&found(&[], None)).contains("not CPU time"));
+    }
+
+    #[test]
+    fn a_count_is_told_with_its_cause_where_that_is_certain() {
+        let found = |count, base, head: f64| CountDifference {
+            count,
+            per_operation: [base, head],
+            difference: head - base,
+            ci95: [head - base; 2],
+        };
+        assert_eq!(count_words(&found(Count::Segments, 2.0, 3.0)), "TCP segments 2.00 -> 3.00 per request");
+        assert!(count_words(&found(Count::DelayedAcks, 0.0, 0.98)).contains("TCP_NODELAY"));
+        assert!(!count_words(&found(Count::DelayedAcks, 0.0, 0.1)).contains("TCP_NODELAY"));
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_end() {
+        let name = shortened(&format!("{}::serve", "a".repeat(80)));
+        assert_eq!(
+            (name.chars().count(), name.ends_with("::serve"), name.starts_with('…')),
+            (44, true, true)
+        );
+        assert_eq!(change_words(&cost(0.0, 2.0)), "+2.0 µs (+1.9 to +2.1)");
+    }
+}

@@ -1,0 +1,140 @@
+//! Where a difference comes from, as a section of a page: a table of functions, and flame graphs.
+
+use super::text_table;
+use crate::comparison::{ComparedCell, ComparisonReport, WhyReport, change_words, values};
+use crate::layout::TextTable;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use inferno::flamegraph::{Options, from_lines};
+use linerate_analysis::why::FunctionDifference;
+use linerate_model::PairProfile;
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// Functions of the table.
+const ROWS: usize = 20;
+/// A picture above this size is drawn once more, without what is narrower than [`NARROW`] percent.
+const LARGE: usize = 250_000;
+const NARROWEST: f64 = 0.1;
+const NARROW: f64 = 1.0;
+
+pub(super) fn section(comparison: &ComparisonReport) -> Markup {
+    html! {
+        @for cell in &comparison.cells {
+            @if let Some(why) = &cell.why { (of_cell(cell, why, comparison)) }
+        }
+    }
+}
+
+fn of_cell(cell: &ComparedCell, why: &WhyReport, comparison: &ComparisonReport) -> Markup {
+    let base = comparison.commands.first().map_or("the baseline", |base| base.name.as_str());
+    let functions = why.explanation.as_ref().map_or(&[][..], |found| &found.functions);
+    html! {
+        section {
+            h2 { "Why: " (cell.id) " beside " (base) }
+            p { (why.sentence) }
+            @if !functions.is_empty() { (text_table("functions", None, &table(functions, [base, &cell.id]))) }
+            @for what in &why.profile.lacking { p.caption { (what) } }
+            @for (title, picture) in pictures(&why.profile, [base, &cell.id]) {
+                details {
+                    summary { (title) }
+                    div.scroll tabindex="0" role="region" aria-label=(title) {
+                        iframe.flames title=(title) loading="lazy"
+                            src={ "data:image/svg+xml;base64," (STANDARD.encode(picture)) } {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn table(functions: &[FunctionDifference], [base, head]: [&str; 2]) -> TextTable {
+    let row = |function: &FunctionDifference| {
+        let [one, two] = values(&function.cost);
+        let itself = function.self_us.map(|us| format!("{us:.2}")).join(" -> ");
+        let total = function.total_us.map(|us| format!("{us:.2}")).join(" -> ");
+        vec![function.name.clone(), one, two, change_words(&function.cost), itself, total]
+    };
+    let headers = ["µs per request", base, head, "change (95 %)", "itself", "with what it calls"];
+    TextTable::new("Functions whose cost differs for certain", headers)
+        .with_rows(functions.iter().take(ROWS).map(row))
+}
+
+/// The difference as a flame graph, and each side's own; none without samples.
+fn pictures(profile: &PairProfile, [base, head]: [&str; 2]) -> Vec<(String, Vec<u8>)> {
+    let costs = costs(profile);
+    let of_both = costs.iter().map(|(stack, [base, head])| format!("{stack} {base} {head}")).collect();
+    let of_side = |side: usize| -> Vec<String> {
+        let own = costs.iter().filter(|(_, costs)| costs[side] > 0);
+        own.map(|(stack, costs)| format!("{stack} {}", costs[side])).collect()
+    };
+    let all = [
+        (format!("Flame graph of {head}: red costs more than in {base}, blue less"), of_both),
+        (format!("Flame graph of {base}"), of_side(0)),
+        (format!("Flame graph of {head} alone"), of_side(1)),
+    ];
+    all.into_iter().filter_map(|(title, lines)| Some((title.clone(), picture(&title, &lines)?))).collect()
+}
+
+/// Nanoseconds for a request by stack, of the baseline and of the other.
+fn costs(profile: &PairProfile) -> BTreeMap<String, [u64; 2]> {
+    let mut sums = vec![[0.0; 2]; profile.stacks.len()];
+    for side in [0, 1] {
+        let windows = || profile.rounds.iter().map(|sides| &sides[1 - side]);
+        let operations: u64 = windows().map(|window| window.operations).sum();
+        for (stack, time) in windows().flat_map(|window| &window.stacks) {
+            sums[*stack as usize][side] += time.0 as f64 / operations.max(1) as f64;
+        }
+    }
+    // A semicolon would begin another frame, a space at its end a number.
+    let plain = |name: &u32| profile.names[*name as usize].replace([';', ' '], "_");
+    let stack = |frames: &Vec<u32>| frames.iter().map(plain).collect::<Vec<_>>().join(";");
+    let mut all = BTreeMap::<String, [u64; 2]>::new();
+    for (frames, sum) in profile.stacks.iter().zip(sums).filter(|(frames, _)| !frames.is_empty()) {
+        let known = all.entry(stack(frames)).or_default();
+        (0..2).for_each(|side| known[side] += sum[side].round() as u64);
+    }
+    all
+}
+
+/// The picture, searchable, in one file.
+fn picture(title: &str, lines: &[String]) -> Option<Vec<u8>> {
+    let draw = |narrowest: f64| {
+        let mut options = Options::default();
+        title.clone_into(&mut options.title);
+        "ns per request".clone_into(&mut options.count_name);
+        (options.min_width, options.deterministic, options.hash) = (narrowest, true, true);
+        let mut picture = Vec::new();
+        from_lines(&mut options, lines.iter().map(String::as_str), &mut picture).ok().map(|()| picture)
+    };
+    draw(NARROWEST).and_then(|drawn| if drawn.len() > LARGE { draw(NARROW) } else { Some(drawn) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::Nanos;
+    use linerate_model::{SampledStack, StackSample};
+
+    fn profile(name: &str) -> PairProfile {
+        let stacks = vec![SampledStack { frames: vec![0, 1], time: Nanos(2_000_000) }];
+        let sample =
+            StackSample { names: vec!["main".into(), name.into()], stacks, ..StackSample::default() };
+        let mut pair = PairProfile::default();
+        pair.add(0, [(1_000, Nanos(1), &sample), (2_000, Nanos(1), &sample)]);
+        pair
+    }
+
+    #[test]
+    fn a_flame_graph_is_of_a_request_and_names_are_data() {
+        let costs = costs(&profile("a;b <script> c"));
+        assert_eq!(costs, BTreeMap::from([("main;a_b_<script>_c".to_owned(), [1_000, 2_000])]));
+        let all = pictures(&profile("a <script> c"), ["v1", "v2"]);
+        assert_eq!(all.len(), 3);
+        for (_, picture) in all {
+            let text = String::from_utf8(picture).unwrap();
+            assert!(text.contains("a_&lt;script&gt;_c") && !text.contains("a_<script>"), "{text}");
+        }
+        assert!(pictures(&PairProfile::default(), ["v1", "v2"]).is_empty());
+    }
+}
