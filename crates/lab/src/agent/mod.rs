@@ -22,6 +22,7 @@ mod netlink;
 mod output;
 mod own;
 mod process;
+mod reap;
 mod recording;
 mod sampling;
 mod session;
@@ -35,10 +36,11 @@ mod turns;
 mod unseen;
 mod view;
 mod way;
+mod window;
 mod wire;
 
 use crate::host;
-use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream, WindowRecord};
+use crate::protocol::{AgentFacts, Brake, File, Message, ProcessId, Request, Spawn, Stream};
 use brake::RunningBrake;
 use linerate_contract::{Nanos, clock};
 use linerate_model::path::NetworkPath;
@@ -234,7 +236,7 @@ impl Agent {
     /// Reaps every dead child, orphans included, as pid 1 must.
     fn reap(&mut self) {
         while let Ok(Some(_)) = self.children.read_signal() {}
-        for (pid, status, peak) in process::reap_all() {
+        for (pid, status, peak) in reap::reap_all() {
             let Some(id) = self.processes.iter().find(|(_, p)| p.pid == pid).map(|(id, _)| *id) else {
                 continue;
             };
@@ -262,37 +264,8 @@ impl Agent {
                 .network()
                 .and_then(|n| n.listeners(host, udp))
                 .map(|addresses| Message::Listeners { addresses }),
-            Ok(Request::Record { turns, brake, sampled }) => {
-                let mut recording = Recording::default();
-                recording.sample(&mut self.processes, self.network.as_ref());
-                self.recording = Some(recording);
-                self.wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
-                self.counts = counts::of_servers(&self.processes);
-                self.turns = turns.as_ref().map(TurnTaking::new);
-                self.planned_brake = brake;
-                if sampled {
-                    self.sampling.start();
-                }
-                Ok(self.start_brake())
-            }
-            Ok(Request::Window { start, end }) => self.own.check().map(|()| {
-                let mut recording = self.recording.take().unwrap_or_default();
-                recording.sample(&mut self.processes, self.network.as_ref());
-                self.brake = None;
-                let window = recording.clamp([start, end]);
-                let turns = self.turns.take();
-                let share = |window| turns.as_ref().map_or(1.0, |turns| turns.share(window));
-                let running = share(window);
-                let progress = recording.progress(window, |time| {
-                    Nanos((time.since(window[0]).0 as f64 * share([window[0], time])) as u64)
-                });
-                let [before, after] = window.map(|time| recording.at(time));
-                let wires = self.network.as_ref().map(Network::wires).unwrap_or_default();
-                let wires = wire::between(&self.wires, wires);
-                let counts = counts::between(&self.counts, counts::of_servers(&self.processes));
-                let sample = self.sampling.is_on().then(|| self.sampling.end(window));
-                Message::Window(WindowRecord { before, after, running, wires, progress, counts, sample })
-            }),
+            Ok(Request::Record { turns, brake, sampled }) => Ok(self.begin_window(turns, brake, sampled)),
+            Ok(Request::Window { start, end }) => self.own.check().map(|()| self.end_window([start, end])),
             Ok(Request::Interface { address }) => {
                 interface::facts(address).map(|facts| Message::Interface { facts })
             }
@@ -395,7 +368,7 @@ impl Agent {
 
     fn drop_all(&mut self) {
         (self.planned_brake, self.brake) = (None, None);
-        process::kill_all();
+        reap::kill_all();
         self.processes.clear();
         self.recording = None;
         self.sampling.forget();

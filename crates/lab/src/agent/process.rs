@@ -9,22 +9,18 @@ use super::output::Printed;
 use super::sampling::SampleMaker;
 use super::{PathOf, landlock, slice, view};
 use crate::StopSignal;
-use crate::protocol::{ExitStatus, Spawn, Stream, TUN_DESCRIPTORS};
+use crate::protocol::{Spawn, Stream, TUN_DESCRIPTORS};
 use caps::{CapSet, Capability, CapsHashSet};
-use linerate_contract::{Bytes, Nanos};
-use nix::errno::Errno;
+use linerate_contract::Nanos;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
-use nix::libc;
 use nix::sched::{CloneFlags, CpuSet, sched_setaffinity, setns};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
-use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, setgroups, setpgid, setresgid, setresuid, setsid};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
@@ -341,39 +337,6 @@ fn set_nonblocking(fd: Option<RawFd>) -> nix::Result<()> {
         fcntl(unsafe { BorrowedFd::borrow_raw(fd) }, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     }
     Ok(())
-}
-
-/// Reaps dead children without waiting for running ones.
-pub(super) fn reap_all() -> Vec<(Pid, ExitStatus, Bytes)> {
-    let mut dead = Vec::new();
-    loop {
-        let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
-        // SAFETY: both pointers are to variables of their types that outlive the call.
-        let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
-        // SAFETY: an rusage consists of numbers, so zeroes are valid, and so are the kernel's values.
-        let peak = Bytes(unsafe { usage.assume_init() }.ru_maxrss as u64 * 1024);
-        match WaitStatus::from_raw(Pid::from_raw(pid.max(0)), status) {
-            _ if pid < 0 && Errno::last() == Errno::EINTR => {}
-            _ if pid <= 0 => return dead, // none has ended; ECHILD: none is left
-            Ok(WaitStatus::Exited(pid, code)) => dead.push((pid, ExitStatus::Code(code), peak)),
-            Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                dead.push((pid, ExitStatus::Signal(signal as i32), peak))
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Kills and reaps every process of the pid namespace but the agent, which is its pid 1.
-pub(super) fn kill_all() {
-    // Outside of a private pid namespace this would end the user's session.
-    assert_eq!(nix::unistd::getpid(), Pid::from_raw(1), "the agent is pid 1");
-    while kill(Pid::from_raw(-1), Signal::SIGKILL).is_ok() {
-        if waitpid(Pid::from_raw(-1), None) == Err(Errno::ECHILD) {
-            return;
-        }
-    }
-    reap_all();
 }
 
 #[cfg(test)]

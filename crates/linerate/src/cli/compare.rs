@@ -114,8 +114,8 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 /// Units, each a fresh pair of processes, are measured side by side until all is decided or the budget is
 /// used. A command starts a server of HTTP in a network namespace of its own; its port is found, and the
 /// first command is the baseline. It reads the user's files, and what it writes ends with its unit (--share).
-/// An image is unpacked and runs in the same way (image:NAME, oci:DIR, docker-archive:FILE). Servers that run elsewhere are compared by their addresses. Two folders of
-/// stored runs are compared as far as they can be.
+/// An image is unpacked and runs in the same way (image:NAME, oci:DIR, docker-archive:FILE). Servers that run
+/// elsewhere are compared by their addresses. Two folders of stored runs are compared as far as they can be.
 ///
 /// Exit status: 0 measured, whatever the answer; 1 slower, with --fail-on slower; 2 bad usage; 3 nothing
 /// could be measured; 130 interrupted. `linerate gate` has a status for each verdict.
