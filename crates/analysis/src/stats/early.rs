@@ -75,7 +75,8 @@ pub fn is_large([low, high]: [f64; 2]) -> bool {
 
 /// Whether the log ratios of all windows are beyond a factor of two on the same side. That needs no interval
 /// and no number of units: of equal pairs whose windows have a standard deviation of 25 %, the noisiest that
-/// was seen, a window is so far off on one side in one of 360, and three of them are in one of twenty million.
+/// was seen, a window is so far off on one side in one of 360, and three of them are in one of twenty
+/// million.
 pub fn is_factor(windows: impl Iterator<Item = f64> + Clone) -> bool {
     let n = windows.clone().count();
     let all = |is_beyond: fn(f64) -> bool| windows.clone().all(is_beyond);

@@ -113,9 +113,9 @@ impl Splitter {
         lines
     }
 
-    /// The last lines, after one that says what is left out.
+    /// The last lines of a command of the user's own, after one that says what is left out.
     fn last_lines(&mut self) -> Vec<String> {
-        let last = self.last.take().unwrap_or_default();
+        let Some(last) = self.last.take() else { return Vec::new() };
         let last = &last[last.len().saturating_sub(OF_USER)..];
         let left_out = self.bytes.saturating_sub(OF_USER + last.len());
         let text = String::from_utf8_lossy(last);

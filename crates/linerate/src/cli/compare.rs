@@ -35,7 +35,7 @@ pub struct CompareFlags {
     pub run: RunFlags,
 
     /// Write the verdict and the table as a Markdown comment
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(hide_short_help = true, long, value_name = "FILE", help_heading = OUTPUT)]
     pub comment: Option<PathBuf>,
 }
 
@@ -123,7 +123,7 @@ const ARMS: &str = "An arm is a build: settings joined by commas.
 #[command(after_help = "Examples:
   linerate compare './shop-v1' './shop-v2' --url /api/items
   linerate compare http://10.0.0.1:8080/api http://10.0.0.2:8080/api
-  linerate compare image:shop:1 image:shop:2 --with image:redis:7
+  linerate compare image:shop:1 image:shop:2
   linerate compare proxy --only nginx/haproxy-tcp --head program=/opt/haproxy-3.2/haproxy")]
 #[command(after_long_help = format!("{ARMS}
 

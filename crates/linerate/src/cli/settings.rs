@@ -41,7 +41,7 @@ pub struct SubjectFlags {
 
     /// Folder or file whose contents a server may change for good; whatever else it writes is in memory, and
     /// ends with its unit (repeatable)
-    #[arg(long, value_name = "PATH")]
+    #[arg(hide_short_help = true, long, value_name = "PATH")]
     pub share: Vec<PathBuf>,
 
     /// Folder or file in a server that is an image (image:NAME, oci:DIR, docker-archive:FILE); what is
@@ -184,7 +184,7 @@ pub struct LoadFlags {
     pub rate: Option<PlannedRate>,
 
     /// Without the latency and the CPU time at half of the capacity
-    #[arg(long, conflicts_with = "rate")]
+    #[arg(hide_short_help = true, long, conflicts_with = "rate")]
     pub no_latency: bool,
 }
 

