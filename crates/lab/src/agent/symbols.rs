@@ -65,6 +65,8 @@ fn frames(chain: &[u64]) -> Vec<Frame> {
         match *address {
             KERNEL_MARK => in_kernel = true,
             mark if mark >= FIRST_MARK => in_kernel = false,
+            // A program without frame pointers leaves any number there, and no code is at 0.
+            0 => {}
             address => {
                 let at = address - u64::from(!frames.is_empty());
                 frames.push(if in_kernel { Frame::Kernel(at) } else { Frame::User(at) });
@@ -160,7 +162,9 @@ fn place(maps: &str, address: u64) -> String {
         let offset = u64::from_str_radix(fields.nth(1)?, 16).ok()?;
         let file = fields.nth(2)?;
         let name = file.rsplit('/').next().unwrap_or(file);
-        (start?..end?).contains(&address).then(|| (name.to_owned(), address - start.unwrap_or(0) + offset))
+        (start?..end?)
+            .contains(&address)
+            .then(|| (name.to_owned(), (address - start.unwrap_or(0)).wrapping_add(offset)))
     });
     match found {
         Some((name, _)) if name.starts_with('[') => name,
@@ -190,6 +194,7 @@ mod tests {
             [Frame::Kernel(0xffff_0001), Frame::Kernel(0xffff_000f), Frame::User(0x400), Frame::User(0x4ff)];
         assert_eq!(frames(&chain), expected);
         assert_eq!(frames(&[user, 0x401, 0x500]), [Frame::User(0x401), Frame::User(0x4ff)]);
+        assert_eq!(frames(&[user, 0x401, 0, 0x500]), [Frame::User(0x401), Frame::User(0x4ff)]);
     }
 
     #[test]
