@@ -40,8 +40,10 @@ impl<'a> Labels<'a> {
                 us[own] >= LEAST * whole[own] && us[own] <= MOST * whole[own] && us[other] < OTHERS * us[own]
             })
         };
-        let own: BTreeSet<u32> =
-            inclusive.iter().filter(|(_, us)| is_of_one_side(us)).map(|(name, _)| *name).collect();
+        let own = || inclusive.iter().filter(|(_, us)| is_of_one_side(us));
+        // A function that calls it, and costs the other side little, is not the cause.
+        let unknown_there = own().filter(|(_, us)| us.contains(&0.0)).map(|(name, _)| *name).collect();
+        let own = [unknown_there, own().map(|(name, _)| *name).collect()];
         let mut labels = Self { pair, further: Vec::new(), of_stacks: Vec::new() };
         labels.of_stacks = pair.stacks.iter().map(|frames| labels.label(frames, &own)).collect();
         labels
@@ -58,10 +60,13 @@ impl<'a> Labels<'a> {
         name.strip_prefix(KERNEL).unwrap_or(name)
     }
 
-    fn label(&mut self, frames: &[u32], own: &BTreeSet<u32>) -> u32 {
+    /// `own`: functions of one side alone, those first of which the other side has not a sample.
+    fn label(&mut self, frames: &[u32], own: &[BTreeSet<u32>; 2]) -> u32 {
         let names = |frame: &u32| self.pair.names[*frame as usize].as_str();
         let is_kernel = |frame: &&u32| names(frame).starts_with(KERNEL);
-        if let Some(outermost) = frames.iter().find(|frame| own.contains(frame) && !is_kernel(frame)) {
+        let outermost =
+            |own: &BTreeSet<u32>| frames.iter().find(|frame| own.contains(frame) && !is_kernel(frame));
+        if let Some(outermost) = own.iter().find_map(outermost) {
             return *outermost;
         }
         let Some(innermost) = frames.last() else { return self.further("unknown".to_owned()) };

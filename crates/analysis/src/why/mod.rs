@@ -2,7 +2,8 @@
 //! both in alternating windows.
 //!
 //! Each sample belongs to one function, so the parts add up to the whole. It is the outermost function that
-//! one side alone has, with all that it calls; else the innermost one, or the system call.
+//! one side alone has, with all that it calls; else one that costs the other side little; else the innermost
+//! one, or the system call.
 
 mod counts;
 mod label;

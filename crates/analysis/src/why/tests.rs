@@ -57,6 +57,19 @@ fn with<'a>(further: &[(&'a [&'a str], f64)]) -> Vec<(&'a [&'a str], f64)> {
 }
 
 #[test]
+fn a_cheap_function_of_both_that_calls_a_planted_one_is_not_the_cause() {
+    let mut random = Pcg64::seed_from_u64(3);
+    let head = with(&[
+        (&["main", "serve", "handle"], 0.1),
+        (&["main", "serve", "handle", "audit", "clock"], 2.9),
+        (&["main", "serve", "handle", "audit"], 0.1),
+    ]);
+    let base = with(&[(&["main", "serve", "handle"], 0.1)]);
+    let found = explain(&profile(&head, &base, 12, &mut random)).unwrap();
+    assert_eq!(found.functions[0].name, "audit", "{found:?}");
+}
+
+#[test]
 fn a_planted_function_is_the_first_with_its_callees_and_its_interval_has_the_cost() {
     let planted =
         with(&[(&["main", "serve", "audit"], 0.4), (&["main", "serve", "audit", "clock_gettime"], 2.6)]);
