@@ -65,7 +65,7 @@ fn large(browser: &mut Chromium) {
 fn rows(browser: &mut Chromium) {
     browser.open(&published().url());
     let before = browser.value(ROWS);
-    assert_eq!(texts(&before)[..2], ["direct", "haproxy-http"]);
+    assert_eq!(texts(&before)[..2], ["haproxy-tcp", "haproxy-http"]);
     let by_value =
         "document.querySelectorAll('table.list')[0].tHead.rows[0].cells[2].querySelector('button').click()";
     browser.value(by_value);
@@ -117,7 +117,8 @@ fn links(browser: &mut Chromium) {
     for page in [published(), compared(), merged()] {
         browser.open(&page.url());
         let missing = browser.value(
-            "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => decodeURIComponent(a.hash.slice(1)))\
+            "[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.getAttribute('href').slice(1))\
+             .map(decodeURIComponent)\
              .filter(id => !document.getElementById(id))",
         );
         assert_eq!(missing, Value::Array(vec![]), "{}", page.name);
@@ -131,16 +132,16 @@ fn links(browser: &mut Chromium) {
         browser.open(&format!("{}{address}", published().url()));
         assert_eq!(browser.value(MARKED), CELL, "{address}");
     }
-    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-http", "haproxy-tcp"]);
+    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-tcp", "haproxy-http"]);
     // A click on another cell takes the mark, and the choice of rows stays.
     let click = "new Promise(done => { addEventListener('hashchange', () => done(0), {once: true}); \
                  [...document.querySelectorAll('tbody th a')]\
                  .find(a => a.hash.endsWith('nginx/haproxy-http')).click() })";
     browser.value(click);
     assert_eq!(browser.value(MARKED), CELL.replace("tcp", "http"));
-    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-http", "haproxy-tcp"]);
+    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-tcp", "haproxy-http"]);
     open_again(browser);
-    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-http", "haproxy-tcp"]);
+    assert_eq!(texts(&browser.value(ROWS)), ["haproxy-tcp", "haproxy-http"]);
 }
 
 fn copied(browser: &mut Chromium) {
