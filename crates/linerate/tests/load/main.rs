@@ -233,7 +233,7 @@ fn misspelt_names_on_the_command_line_are_refused_with_the_nearest_name() {
     for (arguments, nearest) in [
         (&["list", "workload"][..], "'workloads'"),
         (&["sytems"], "'systems'"),
-        (&["load", "http://127.0.0.1:1/", "--conections", "5"], "'--connections'"),
+        (&["load", "http://127.0.0.1:1/", "--conections", "5"], "--connections"),
         (&["report", "x", "--format", "htm"], "'html'"),
         (&["load", "http://127.0.0.1:1/", "--rate", "5", "--arrival", "poison"], "'poisson'"),
         (&["new", "system", "mylib", "--lang", "rus"], "'rust'"),

@@ -167,7 +167,7 @@ fn a_suite_has_a_server_that_runs_already_and_says_so() {
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     assert!(dead.status == 3 && dead.stderr.contains("http://127.0.0.1:18087/: "), "{}", dead.stderr);
     let note = "the server of every row is the one at http://127.0.0.1:18086/a";
-    assert!(folder.read("out/report.md").contains(note), "{}", out.stdout);
+    assert!(folder.read("out/report.json").contains(note), "{}", out.stdout);
     let report = crate::common::report(&folder.path().join("out"));
     let direct = report.suites[0].cells.iter().find(|cell| cell.id == "nginx/direct").unwrap();
     let has = |role| direct.cpu.contains_key(&Consumer::Role(role));
