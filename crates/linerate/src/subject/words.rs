@@ -52,7 +52,7 @@ pub fn parse(command: &str, folder: &Path, port: Option<u16>) -> Result<CommandL
     let words = shlex::split(command).ok_or_else(|| format!("`{command}`: a quote is not closed"))?;
     let filled = |word: &String| port.map_or_else(|| word.clone(), |port| with_port(word, port));
     let (program, arguments) = words.split_first().ok_or("a command is empty")?;
-    if program == "docker" || program == "podman" {
+    if starts_container(command) {
         return Err(of_engine(program, arguments));
     }
     if needs_shell(command) {
@@ -135,7 +135,7 @@ pub fn short_name(command: &str) -> String {
 }
 
 /// True for `docker run` and the like: a daemon starts the server, in a network of its own.
-pub fn starts_container(command: &str) -> bool {
+fn starts_container(command: &str) -> bool {
     let words = shlex::split(command).unwrap_or_default();
     let runs = words.iter().skip(1).any(|word| ["run", "start", "up"].contains(&word.as_str()));
     ["docker", "podman", "nerdctl", "docker-compose"].contains(&&*short_name(command)) && runs

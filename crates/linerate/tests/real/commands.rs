@@ -336,7 +336,11 @@ fn servers_of_http_2_and_http_3_are_compared() {
         let _ = fs::remove_dir_all(folder.path().join("out"));
     }
     let other = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2"]);
-    assert!(other.status == 3 && other.stderr.contains("with prior knowledge"), "{}", other.stderr);
+    assert!(
+        other.status == 3 && other.stderr.contains("it speaks HTTP/1.1: leave out --h2"),
+        "{}",
+        other.stderr
+    );
     let several = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2", "--requests", "x"]);
     assert!(several.status == 2 && several.stderr.contains("leave out --requests"), "{}", several.stderr);
 }

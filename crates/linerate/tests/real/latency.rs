@@ -39,6 +39,6 @@ fn a_share_is_one_of_the_rate_of_a_closed_loop() {
     let load = compared.cells[0].load.clone().unwrap();
     let capacity = load.capacity.unwrap();
     assert_eq!((load.share, load.per_second), (Some(0.25), (capacity / 4.0).round() as u64));
-    assert!(out.stdout.contains("p50 at 25 % load"), "{}", out.stdout);
+    assert!(out.stdout.contains("p50, 25 % load"), "{}", out.stdout);
     assert!(folder.read("out/run.json").contains("--rate 25%"), "it repeats the run");
 }
