@@ -9,6 +9,7 @@
 
 use super::ratio::center;
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// The units after which there is an early look. From the last one on, ranks find what there is.
@@ -26,8 +27,9 @@ const OF_WINDOWS: f64 = 4.0;
 /// The least standard deviation of a window's log ratio, for the same reason.
 const FLOOR: f64 = 0.01;
 
-/// The windows that can show a factor of two.
+/// The windows that can show a factor of two, and the launches that they are of.
 const FEWEST_WINDOWS: usize = 3;
+const FEWEST_LAUNCHES: usize = 2;
 
 /// The fewest units that can show a smaller difference.
 pub const FEWEST_UNITS: u32 = FIRST;
@@ -73,14 +75,15 @@ pub fn is_large([low, high]: [f64; 2]) -> bool {
     low.ln() > LEAST || high.ln() < -LEAST
 }
 
-/// Whether the log ratios of all windows are beyond a factor of two on the same side. That needs no interval
-/// and no number of units: of equal pairs whose windows have a standard deviation of 25 %, the noisiest that
-/// was seen, a window is so far off on one side in one of 360, and three of them are in one of twenty
-/// million.
-pub fn is_factor(windows: impl Iterator<Item = f64> + Clone) -> bool {
-    let n = windows.clone().count();
-    let all = |is_beyond: fn(f64) -> bool| windows.clone().all(is_beyond);
-    n >= FEWEST_WINDOWS
+/// Whether the log ratios of all windows, each with the number of its unit, are beyond a factor of two on the
+/// same side. That needs no interval: of equal pairs whose windows have a standard deviation of 25 %, the
+/// noisiest that was seen, a window is so far off on one side in one of 360, and three of them are in one of
+/// twenty million. One launch may be slow for its life, two are not by chance.
+pub fn is_factor(windows: &[(u32, f64)]) -> bool {
+    let launches: BTreeSet<u32> = windows.iter().map(|(unit, _)| *unit).collect();
+    let all = |is_beyond: fn(f64) -> bool| windows.iter().all(|(_, log)| is_beyond(*log));
+    windows.len() >= FEWEST_WINDOWS
+        && launches.len() >= FEWEST_LAUNCHES
         && (all(|log| log > std::f64::consts::LN_2) || all(|log| log < -std::f64::consts::LN_2))
 }
 
@@ -106,9 +109,13 @@ mod tests {
 
     #[test]
     fn a_factor_of_two_is_in_every_window() {
-        let is = |ratios: &[f64]| is_factor(ratios.iter().map(|ratio| ratio.ln()));
-        assert!(is(&[2.1, 2.2, 3.0]) && is(&[0.4, 0.49, 0.01]) && is(&[200.0; 9]));
-        assert!(!is(&[2.1, 1.9, 3.0]) && !is(&[2.1, 0.4, 3.0]) && !is(&[5.0, 5.0]) && !is(&[]));
+        let of = |windows: u32, ratios: &[f64]| {
+            let unit = |(index, ratio): (u32, &f64)| (index / windows, ratio.ln());
+            is_factor(&(0..).zip(ratios).map(unit).collect::<Vec<_>>())
+        };
+        assert!(of(1, &[2.1, 2.2, 3.0]) && of(2, &[0.4, 0.49, 0.01]) && of(3, &[200.0; 9]));
+        assert!(!of(1, &[2.1, 1.9, 3.0]) && !of(1, &[2.1, 0.4, 3.0]) && !of(1, &[5.0, 5.0]) && !of(1, &[]));
+        assert!(!of(3, &[5.0; 3]), "one launch");
     }
 
     #[test]
@@ -117,10 +124,12 @@ mod tests {
         for (_, shape) in SHAPES {
             for [window, launch] in WORLDS {
                 let is_found = |_| {
-                    let common = launch * shape(&mut rng);
-                    let windows: Vec<f64> =
-                        (0..WINDOWS).map(|_| common + window * normal(&mut rng)).collect();
-                    is_factor(windows.into_iter())
+                    let mut windows = Vec::new();
+                    for unit in 0..FEWEST_LAUNCHES as u32 {
+                        let common = launch * shape(&mut rng);
+                        windows.extend((0..WINDOWS).map(|_| (unit, common + window * normal(&mut rng))));
+                    }
+                    is_factor(&windows)
                 };
                 assert_eq!((0..20_000).map(is_found).filter(|found| *found).count(), 0);
             }

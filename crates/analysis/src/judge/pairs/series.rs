@@ -120,7 +120,8 @@ impl PairSeries {
 
     /// Whether every window of these units is beyond a factor of two.
     fn is_factor(&self, after: u32, until: u32) -> bool {
-        early::is_factor(between(&self.windows, after, until).into_iter())
+        let is_between = |(unit, _): &&(u32, f64)| *unit > after && *unit <= until;
+        early::is_factor(&self.windows.iter().filter(is_between).copied().collect::<Vec<_>>())
     }
 
     fn early_interval(&self, after: u32, until: u32, alpha: f64) -> Option<[f64; 2]> {
