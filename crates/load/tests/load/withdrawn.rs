@@ -41,8 +41,9 @@ fn goaway(last: u32) -> Vec<u8> {
 
 /// A call's only message and its status.
 fn called(stream: u32) -> Vec<u8> {
+    let head = b"\x88\x00\x0ccontent-type\x10application/grpc";
     let status = b"\x00\x0bgrpc-status\x010";
-    [frame(1, 4, stream, &[0x88]), frame(0, 0, stream, &[0; 5]), frame(1, 5, stream, status)].concat()
+    [frame(1, 4, stream, head), frame(0, 0, stream, &[0; 5]), frame(1, 5, stream, status)].concat()
 }
 
 /// A server whose first connection answers stream 1, keeps nine others and then has looked at none of them;
