@@ -88,6 +88,12 @@ impl<'a> Labels<'a> {
     }
 }
 
+/// True for time at places where a timer was late: it differs between equal servers by how they are woken, and
+/// is no function that somebody has changed.
+pub(super) fn is_late(name: &str) -> bool {
+    name.ends_with(": interrupts and wake-ups")
+}
+
 /// The group of a stack of the kernel, its outermost function first: the system call, or what it does else.
 fn of_kernel(functions: &[&str]) -> Option<String> {
     // A name may have a suffix of the compiler's, such as `.isra.0`.

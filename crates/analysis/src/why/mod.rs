@@ -110,7 +110,9 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     let mut functions: Vec<FunctionDifference> = family
         .iter()
         .zip(q)
-        .filter(|((_, of_rounds, found, _), q)| is_named((of_rounds, found, *q)))
+        .filter(|((label, of_rounds, found, _), q)| {
+            is_named((of_rounds, found, *q)) && !label::is_late(labels.name(**label))
+        })
         .map(|((label, _, cost, _), _)| FunctionDifference {
             name: labels.name(**label).to_owned(),
             cost: *cost,
