@@ -88,8 +88,8 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// True for time at places where a timer was late: it differs between equal servers by how they are woken, and
-/// is no function that somebody has changed.
+/// True for time at places where a timer was late: it differs between equal servers by how they are woken,
+/// and is no function that somebody has changed.
 pub(super) fn is_late(name: &str) -> bool {
     name.ends_with(": interrupts and wake-ups")
 }
