@@ -16,7 +16,6 @@ use crate::subject::words;
 use crate::url::{Scheme, Url};
 use crate::{address, home, suite};
 use linerate_contract::nearest::suggestion;
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -216,7 +215,7 @@ pub(super) fn measure(
         What::Servers(servers) => flags.of_servers(&servers, kind)?,
     };
     let mut session = Session::open(&request, script)?;
-    let is_shown = std::io::stderr().is_terminal();
+    let is_shown = crate::output::stderr_is_terminal();
     let end = session.measure(&mut |event| match event {
         // On a terminal the answer is alone; it has what the time can find where that matters.
         Event::Prospect(found) if !is_shown && !flags.run.quiet => note(&prospect(&found)),
