@@ -95,7 +95,14 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
         let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
-        let alone = || "; nothing to compare it with was measured".to_owned();
+        let alone = || {
+            if measured.len() > 1 {
+                "; the other rows are no choice"
+            } else {
+                "; nothing to compare it with was measured"
+            }
+            .to_owned()
+        };
         let ratio = ratio.unwrap_or_else(alone);
         let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, &precision, best)));
         return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
@@ -172,6 +179,9 @@ fn by_tiers(
         }
         tiers[tier - 1].push(member);
     }
+    // In the order of the rows.
+    let place = |member: &Alternative<'_>| ranked.iter().position(|other| other.cell.id == member.cell.id);
+    tiers.iter_mut().for_each(|tier| tier.sort_by_key(|member| place(member)));
     let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
     let lead = match tiers[0][..] {
         [only] => {
@@ -253,7 +263,7 @@ fn spread(
                 let [from, to] = [high, low].map(|ratio| longer(ratio, Ends::Unknown));
                 return format!("{from} to {to} against {baseline}");
             }
-            format!("{} of {baseline}", percent_range(low, high))
+            against(table, &percent_range(low, high), baseline)
         }
     }
 }
