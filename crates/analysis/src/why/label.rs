@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const KERNEL: &str = "[k] ";
 /// A function is one side's alone if the other has less than this part of its cost.
 const OTHERS: f64 = 0.05;
-/// It explains nothing if it is most of what its side does: its name is that of a program.
+/// It explains nothing if it is most of what its side does, and much more than the difference: its name is
+/// that of a program.
 const MOST: f64 = 0.5;
+const MUCH_MORE: f64 = 1.5;
 /// The least part of a request's CPU time that makes a function one of a side.
 const LEAST: f64 = 0.01;
 /// Where the kernel enables interrupts: a timer that was late, as in virtual machines, has its sample there.
@@ -37,10 +39,12 @@ impl<'a> Labels<'a> {
     pub(super) fn new(pair: &'a PairProfile, inclusive: &BTreeMap<u32, [f64; 2]>, whole: [f64; 2]) -> Self {
         let is_of_one_side = |us: &[f64; 2]| {
             [(0, 1), (1, 0)].into_iter().any(|(own, other)| {
-                us[own] >= LEAST * whole[own] && us[own] <= MOST * whole[own] && us[other] < OTHERS * us[own]
+                let most = (MOST * whole[own]).max(MUCH_MORE * (whole[own] - whole[other]));
+                us[own] >= LEAST * whole[own] && us[own] <= most && us[other] < OTHERS * us[own]
             })
         };
-        let own = || inclusive.iter().filter(|(_, us)| is_of_one_side(us));
+        let is_named = |name: u32| !is_place(&pair.names[name as usize]);
+        let own = || inclusive.iter().filter(|(name, us)| is_named(**name) && is_of_one_side(us));
         // A function that calls it, and costs the other side little, is not the cause.
         let unknown_there = own().filter(|(_, us)| us.contains(&0.0)).map(|(name, _)| *name).collect();
         let own = [unknown_there, own().map(|(name, _)| *name).collect()];
@@ -74,8 +78,31 @@ impl<'a> Labels<'a> {
             frames.iter().filter_map(|frame| names(frame).strip_prefix(KERNEL)).collect();
         match of_kernel(&in_kernel) {
             Some(group) if is_kernel(&innermost) => self.further(group),
-            _ => *innermost,
+            _ => match names(innermost).split_once("+0x") {
+                Some((library, _)) if library.contains(".so") => self.further(library.to_owned()),
+                _ => *innermost,
+            },
         }
+    }
+
+    /// The function that called most of what has this label, by time.
+    pub(super) fn caller(&self, label: u32, times: &BTreeMap<u32, f64>) -> Option<&str> {
+        let own = |(stack, _): &(&u32, &f64)| self.of_stack(**stack) == label;
+        let (mut all, mut callers) = (0.0, BTreeMap::<u32, f64>::new());
+        for (stack, time) in times.iter().filter(own) {
+            let frames = &self.pair.stacks[*stack as usize];
+            let own = frames.iter().position(|frame| *frame == label);
+            let in_kernel = |frame: &u32| self.pair.names[*frame as usize].starts_with(KERNEL);
+            let end = own.or_else(|| frames.iter().position(in_kernel)).unwrap_or(frames.len());
+            let is_known = |frame: &&u32| !is_place(&self.pair.names[**frame as usize]);
+            let caller = frames[..end].iter().rev().find(is_known);
+            all += time;
+            if let Some(caller) = caller {
+                *callers.entry(*caller).or_default() += time;
+            }
+        }
+        let (caller, time) = callers.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        (time >= MOST * all).then(|| self.name(caller))
     }
 
     fn further(&mut self, name: String) -> u32 {
@@ -86,6 +113,11 @@ impl<'a> Labels<'a> {
         });
         (known + at) as u32
     }
+}
+
+/// True for code without a name.
+fn is_place(name: &str) -> bool {
+    name.contains("+0x") || name.starts_with('[') && !name.starts_with(KERNEL)
 }
 
 /// True for time at places where a timer was late: it differs between equal servers by how they are woken,
