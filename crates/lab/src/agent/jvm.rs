@@ -12,18 +12,14 @@ const REQUEST: &[u8] = b"1\0jcmd\0Compiler.perfmap\0\0\0";
 const PATIENCE: Duration = Duration::from_secs(1);
 const LONGEST_REPLY: u64 = 64 << 10;
 
-/// Asks a process for its map if it is a JVM that listens. Other processes have no such socket.
-pub(super) fn write_map(process: u32) {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let own = status.lines().find_map(|line| line.strip_prefix("NSpid:")?.split_ascii_whitespace().last());
-    let Some(own) = own else { return };
-    let socket = format!("/proc/{process}/root/tmp/.java_pid{own}");
+/// Asks for the map through the socket of a JVM. Other processes have none.
+pub(super) fn write_map(socket: &str) {
     // A link could lead to a socket of others.
-    if !fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {
+    if !fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket()) {
         return;
     }
     // Without a map its functions have no names, which a profile shows.
-    let _ = ask(&socket);
+    let _ = ask(socket);
 }
 
 fn ask(socket: &str) -> io::Result<()> {
@@ -42,8 +38,7 @@ mod tests {
 
     #[test]
     fn a_jvm_is_asked_through_its_socket_and_its_reply_is_read() {
-        let process = std::process::id();
-        let path = format!("/tmp/.java_pid{process}");
+        let path = format!("{}/jvm-{}", std::env::temp_dir().display(), std::process::id());
         let listener = UnixListener::bind(&path).unwrap();
         let jvm = thread::spawn(move || {
             let mut request = [0; REQUEST.len()];
@@ -52,7 +47,7 @@ mod tests {
             connection.write_all(b"0\n").unwrap();
             request
         });
-        write_map(process);
+        write_map(&path);
         fs::remove_file(&path).unwrap();
         assert_eq!(jvm.join().unwrap(), REQUEST);
     }

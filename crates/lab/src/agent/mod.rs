@@ -9,6 +9,7 @@
 
 mod brake;
 mod calls;
+mod compiled;
 mod counts;
 mod cpu;
 mod exposed;

@@ -6,7 +6,6 @@
 #![allow(unsafe_code, reason = "ioctl(2) has no safe wrapper; descriptors arrive as bare numbers")]
 
 use super::calls::{self, Call};
-use super::jvm;
 use super::symbols::{Symbols, USER_MARK};
 use super::unwind::{REGISTERS, Stopped, Tables};
 use crate::{Sampling, host};
@@ -260,10 +259,8 @@ impl Recorder {
         let mut programs = BTreeMap::new();
         let mut counts = BTreeMap::<(u32, Vec<u64>), u64>::new();
         for sample in samples.into_iter().filter(|sample| (start..end).contains(&sample.time)) {
-            let program = programs.entry(sample.process).or_insert_with(|| {
-                jvm::write_map(sample.process);
-                self.tables.program(sample.process)
-            });
+            let program =
+                programs.entry(sample.process).or_insert_with(|| self.tables.program(sample.process));
             let chain = match (program, &sample.stopped) {
                 (Some(program), Some(stopped)) => {
                     with_callers(&sample.chain, self.tables.unwind(program, stopped))

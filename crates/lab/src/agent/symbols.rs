@@ -1,6 +1,7 @@
 //! Names of functions by their addresses: ELF and DWARF with inlined functions, maps of compilers at run
-//! time (`/tmp/perf-PID.map` of Node.js, Python and the JVM), and the kernel's own list.
+//! time, and the kernel's own list.
 
+use super::compiled::Compiled;
 use blazesym::Pid;
 use blazesym::helper::ElfResolver;
 use blazesym::symbolize::source::{Kernel, Process, Source};
@@ -126,11 +127,13 @@ impl Symbols {
 
     fn of_process(&self, process: u32, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
         // Files are opened as the process has them, which needs no right of the host's.
-        let source = Process { map_files: false, ..Process::new(Pid::from(process)) };
+        let source = Process { map_files: false, perf_map: false, ..Process::new(Pid::from(process)) };
+        let compiled = Compiled::of(process);
         let mut names = names(&self.user, &Source::Process(source), addresses);
         let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         for address in addresses.iter().filter(|address| !names.contains_key(*address)).collect::<Vec<_>>() {
-            names.insert(*address, place(&maps, *address).into_iter().collect());
+            let name = compiled.name(*address).map(str::to_owned).or_else(|| place(&maps, *address));
+            names.insert(*address, name.into_iter().collect());
         }
         names
     }
