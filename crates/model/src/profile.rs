@@ -1,6 +1,7 @@
 //! What servers did, by function: samples of the sides of pairs, from units of their own that decide nothing.
 //! `profile.json` in the folder of a run contains a [`Profile`].
 
+use crate::Count;
 use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -54,6 +55,9 @@ pub struct CallWindow {
     pub operations: u64,
     /// By name, such as `write(2)`; `read(2) with EAGAIN` is the part that would have had to wait.
     pub calls: BTreeMap<String, u64>,
+    /// What the kernel counted meanwhile.
+    #[serde(default)]
+    pub counts: BTreeMap<Count, u64>,
 }
 
 /// What was sampled of a server in one window.
@@ -113,14 +117,10 @@ impl PairProfile {
     }
 
     /// Adds the system calls of a window of each side, unless some were lost.
-    pub fn add_calls(&mut self, sides: [(u64, &StackSample); 2]) {
-        sides.iter().for_each(|(_, sample)| self.lack(&sample.lacking));
-        if sides.iter().all(|(_, sample)| sample.lost == 0 && !sample.calls.is_empty()) {
-            let window = |(operations, sample): (u64, &StackSample)| CallWindow {
-                operations,
-                calls: sample.calls.clone(),
-            };
-            self.calls.push(sides.map(window));
+    pub fn add_calls(&mut self, sides: [CallWindow; 2], samples: [&StackSample; 2]) {
+        samples.iter().for_each(|sample| self.lack(&sample.lacking));
+        if samples.iter().all(|sample| sample.lost == 0 && !sample.calls.is_empty()) {
+            self.calls.push(sides);
         }
     }
 

@@ -1,6 +1,6 @@
 // A server of HTTP/1.1 in C. PLANT_US: microseconds of audit_request for each request. WRITES: parts of a response,
 // without TCP_NODELAY if DELAY is set. ALLOCATIONS: for each request. THREADS: of the server; LOCKED: they hold one
-// lock for each request.
+// lock for each request. YIELD: they leave the CPU to the other in it.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-static long plant, writes = 1, allocations, is_locked;
+static long plant, writes = 1, allocations, is_locked, yields;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long nanos(void) {
     struct timespec now;
@@ -52,6 +52,7 @@ static void *serve(void *unused) {
             char request[4096];
             if (read(fd, request, sizeof request) <= 0) { close(fd); continue; }
             if (is_locked) pthread_mutex_lock(&lock);
+            if (yields) sched_yield();
             if (plant) audit_request(plant);
             if (allocations) copy_headers(allocations);
             size_t length = sizeof answer - 1;
@@ -67,7 +68,7 @@ static void *serve(void *unused) {
 }
 int main(void) {
     plant = number("PLANT_US", 0), writes = number("WRITES", 1), allocations = number("ALLOCATIONS", 0);
-    is_locked = number("LOCKED", 0);
+    is_locked = number("LOCKED", 0), yields = number("YIELD", 0);
     pthread_t thread;
     for (long more = number("THREADS", 1); more > 1; more--) pthread_create(&thread, 0, serve, 0);
     serve(0);

@@ -82,6 +82,7 @@ mod tests {
                 .iter()
                 .map(|(name, count)| ((*name).to_owned(), count + by))
                 .collect::<BTreeMap<_, _>>(),
+            counts: BTreeMap::new(),
         };
         (0..4).map(|round| [window(calls[0], round % 2), window(calls[1], round % 3)]).collect()
     }

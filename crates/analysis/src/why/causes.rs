@@ -94,11 +94,20 @@ const PARTS: [(Cause, &[&str]); 6] = [
             "ecdsa_sign",
             "ECDSA_sign",
             "tls_post_process_client",
-            "state_machine",
             "rustls::server::hs",
         ],
     ),
 ];
+
+/// True for a function whose work has its own name: compression, a collector, a handshake.
+pub(super) fn is_work(name: &str) -> bool {
+    let is_own =
+        |cause: &Cause| matches!(cause, Cause::Collector | Cause::Compression | Cause::TlsHandshakes);
+    PARTS
+        .iter()
+        .filter(|(cause, _)| is_own(cause))
+        .any(|(_, parts)| parts.iter().any(|part| name.contains(part)))
+}
 
 /// The causes below which a stack is.
 pub(super) fn of(pair: &PairProfile, frames: &[u32]) -> BTreeSet<Cause> {

@@ -47,6 +47,9 @@ pub struct Explanation {
     /// System calls that differ for certain, the largest difference first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallDifference>,
+    /// What the kernel counted meanwhile and differs for certain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<CountDifference>,
     /// Known causes whose cost differs for certain, the largest first. They overlap with the functions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseDifference>,
@@ -138,6 +141,7 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
         explained: is_difference.then_some(sum / cpu.difference_us),
         functions,
         calls: calls::differences(&pair.calls),
+        counts: counts::of_calls(&pair.calls),
         causes: causes.map(|(cause, cost)| CauseDifference { cause, cost }).collect(),
         lacking: pair.lacking.clone(),
     })

@@ -35,6 +35,8 @@ const PERIOD: Nanos = Nanos(211_000);
 const STACK: u32 = 16 << 10;
 /// Room for the samples of a CPU between two times that the agent reads them, and what each user has.
 const RINGS: [usize; 2] = [2 << 20, 512 << 10];
+/// The beginning of the reason why system calls are not recorded.
+const NO_CALLS: &str = "counts of system calls by name need root: ";
 /// Descriptors that a message can have, see unix(7).
 const MOST_CPUS: usize = 253;
 
@@ -72,7 +74,8 @@ impl SampleMaker {
         };
         let (word, events) = match events {
             Ok(events) => (word.to_owned(), events),
-            Err(e) => (e.to_string(), Vec::new()),
+            Err(e) if self.event == Ok(Recorded::Stacks) => (e.to_string(), Vec::new()),
+            Err(e) => (format!("{NO_CALLS}{e}"), Vec::new()),
         };
         let fds: Vec<RawFd> = events.iter().map(AsRawFd::as_raw_fd).collect();
         let rights = [ControlMessage::ScmRights(&fds)];
@@ -315,6 +318,9 @@ fn with_callers(chain: &[u64], (found, is_whole): (Vec<u64>, bool)) -> Vec<u64> 
 
 /// The reason why a process has no events.
 fn not_allowed(reason: &str) -> String {
+    if reason.starts_with(NO_CALLS) {
+        return reason.to_owned();
+    }
     let paranoid = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     format!(
         "profiles are not allowed ({reason}; kernel.perf_event_paranoid is {}): run it as root, or \

@@ -6,7 +6,7 @@ use super::launch::{Launches, TimedWindow, alone};
 use super::{Context, Stages, Stopped, failed, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label, Purpose, Sampling};
-use crate::measurement::{Outcome, PairProfile, PlannedSuite, StackSample, Stage};
+use crate::measurement::{CallWindow, Count, Outcome, PairProfile, PlannedSuite, StackSample, Stage};
 use linerate_contract::{Nanos, Role};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -135,7 +135,12 @@ impl Launch<'_> {
                 [of_side(0)?, of_side(1)?]
             };
             if is_of_calls {
-                profile.add_calls([(one.0, &one.2), (two.0, &two.2)]);
+                let calls = [&one, &two].map(|side| CallWindow {
+                    operations: side.0,
+                    calls: side.2.calls.clone(),
+                    counts: side.3.clone(),
+                });
+                profile.add_calls(calls, [&one.2, &two.2]);
             } else {
                 profile.add(self.number, [(one.0, one.1, &one.2), (two.0, two.1, &two.2)]);
             }
@@ -146,13 +151,15 @@ impl Launch<'_> {
     }
 }
 
-/// A window of one side: operations, CPU time of the server, samples.
-fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<(u64, Nanos, StackSample), LabError> {
+/// What is known of a window of one side: operations, CPU time of the server, samples, counts of the kernel.
+type Side = (u64, Nanos, StackSample, BTreeMap<Count, u64>);
+
+fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {
     let run = lab.run(launches.client(), Purpose::Measure, launches.timeout())?;
     let measurement = launches
         .read(&run)
         .and_then(|found| launches.check(&found).map(|()| found))
         .map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
     let cpu = run.cpu.iter().find(|(role, _)| *role == Role::Server).map_or(Nanos::ZERO, |(_, time)| *time);
-    Ok((measurement.operations, cpu, run.record.sample.unwrap_or_default()))
+    Ok((measurement.operations, cpu, run.record.sample.unwrap_or_default(), run.record.counts))
 }

@@ -12,6 +12,7 @@ const PART: f64 = 0.1;
 const CONNECTS: &[&str] = &["connect(2)"];
 const ACCEPTS: &[&str] = &["accept(2)", "accept4(2)"];
 const OPENS: &[&str] = &["open(2)", "openat(2)", "openat2(2)"];
+const PACKETS: [Count; 2] = [Count::Segments, Count::Datagrams];
 const WRITES: &[&str] = &["write(2)", "writev(2)", "pwrite64(2)", "pwritev(2)"];
 
 /// The hints of a pair, the most certain first.
@@ -28,7 +29,8 @@ pub(super) fn hints(counts: &[CountDifference], found: Option<&Explanation>) -> 
         (found.difference.abs() >= EACH).then(|| format!("{}: {hint}", call_words(found)))
     };
     let again = calls.iter().find(|call| call.name.ends_with("EAGAIN") && call.difference.abs() >= EACH);
-    let is_of_packets = [Count::Segments, Count::Datagrams].into_iter().any(|one| count(one).is_some());
+    let meanwhile = found.map_or(&[][..], |found| &found.counts);
+    let is_of_packets = counts.iter().chain(meanwhile).any(|one| PACKETS.contains(&one.count));
     let mut hints: Vec<Option<String>> = vec![
         of_count(
             Count::DelayedAcks,
@@ -105,6 +107,7 @@ mod tests {
                 .iter()
                 .map(|(cause, us)| CauseDifference { cause: *cause, cost: cost(*us) })
                 .collect(),
+            counts: Vec::new(),
             lacking: Vec::new(),
         };
         let counts = counts.iter().map(|(count, head)| CountDifference {

@@ -68,6 +68,9 @@ fn of_one(cell: &ComparedCell) -> Vec<String> {
         let word = if lines.is_empty() { "why" } else { "" };
         lines.push(format!("{word:<3}  {}", counts.join("; ")));
     }
+    let lacking =
+        cell.why.iter().filter(|why| why.explanation.is_some()).flat_map(|why| &why.profile.lacking);
+    lines.extend(lacking.map(|what| format!("without: {what}")));
     lines.extend(hints_of(cell).into_iter().take(HINTS).map(|hint| format!("hint {hint}")));
     lines
 }
@@ -90,7 +93,13 @@ fn count_parts(cell: &ComparedCell) -> Vec<String> {
     };
     let calls = cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.calls);
     let calls = calls.take(COUNTS).map(call_words);
-    let parts = calls.chain(cell.counts.iter().filter(is_told).map(count_words));
+    // Few units are too few for certain counts, and the windows of calls are enough.
+    let meanwhile =
+        cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.counts);
+    let known: Vec<Count> = cell.counts.iter().map(|found| found.count).collect();
+    let meanwhile = meanwhile.filter(|found| !known.contains(&found.count));
+    let counts = cell.counts.iter().chain(meanwhile).filter(is_told);
+    let parts = calls.chain(counts.map(count_words));
     if is_asked(cell) { parts.collect() } else { Vec::new() }
 }
 
@@ -220,6 +229,7 @@ mod tests {
             functions: functions.collect(),
             explained,
             calls: Vec::new(),
+            counts: Vec::new(),
             causes: Vec::new(),
             lacking: Vec::new(),
         }
