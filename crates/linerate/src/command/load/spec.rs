@@ -111,7 +111,7 @@ fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bo
         return Err(paths_are_in(file, &url.path));
     }
     let paths: Vec<&str> = urls.iter().map(|url| url.path.as_str()).collect();
-    let mut requests = args.request.requests(&paths, Path::new(""))?;
+    let mut requests = args.request.requests(&paths, Path::new(""))?.requests;
     if url.scheme.is_of_calls() {
         for call in &mut requests {
             rpc_method(&call.path)
@@ -126,8 +126,10 @@ fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bo
     if args.expect.is_some_and(|expect| expect.json) {
         return Err(Error::Input("--expect json is for compare: load checks status and length".into()));
     }
-    let expect = args.expect.and_then(|given| expected(given, given, 1));
-    let weighted = |one: &PlannedRequest| WeightedRequest { expect, ..sent(one) };
+    let weighted = |one: &PlannedRequest| {
+        let given = args.expect.unwrap_or(one.expect);
+        WeightedRequest { expect: expected(given, given, 1), ..sent(one) }
+    };
     let common = Request { host: Some(url.authority()), insecure, ..Request::default() };
     requested(spec, common, requests.iter().map(weighted).collect());
     Ok(())
