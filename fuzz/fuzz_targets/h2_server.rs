@@ -1,4 +1,4 @@
-//! Frames of a client of HTTP/2: no panic, and the answers do not depend on their pieces.
+//! Frames of a client of HTTP/2: no panic, and the responses do not depend on their pieces.
 //!
 //! `scripts/fuzz h2_server`
 

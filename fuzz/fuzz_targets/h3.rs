@@ -1,4 +1,4 @@
-//! Streams of HTTP/3: an answer, a request, a control stream. No panic, and the same result in pieces of any
+//! Streams of HTTP/3: a response, a request, a control stream. No panic, and the same result in pieces of any
 //! size.
 //!
 //! `scripts/fuzz h3`

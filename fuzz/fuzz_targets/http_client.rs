@@ -1,4 +1,4 @@
-//! Answers to pipelined requests, in pieces: no panic, and the client never waits for nothing.
+//! Responses to pipelined requests, in pieces: no panic, and the client never waits for nothing.
 //!
 //! `scripts/fuzz http_client`
 

@@ -31,11 +31,11 @@ fn parse(pieces: &[&[u8]], last: &mut LastHead) -> Result<(ParserState, Option<H
 }
 
 fuzz_target!(|input: &[u8]| {
-    let Some((cut, answer)) = input.split_first() else { return };
-    let cut = usize::from(*cut) * answer.len() / 255;
+    let Some((cut, response)) = input.split_first() else { return };
+    let cut = usize::from(*cut) * response.len() / 255;
     // In the second pass each head may be equal to the previous one.
     let mut last = LastHead::default();
-    let pieces = parse(&[&answer[..cut], &answer[cut..]], &mut last);
-    assert_eq!(pieces, parse(&[answer], &mut last));
-    assert_eq!(pieces, parse(&[answer], &mut last));
+    let pieces = parse(&[&response[..cut], &response[cut..]], &mut last);
+    assert_eq!(pieces, parse(&[response], &mut last));
+    assert_eq!(pieces, parse(&[response], &mut last));
 });

@@ -1,4 +1,4 @@
-//! Requests, in pieces: no panic, and the answers do not depend on the pieces.
+//! Requests, in pieces: no panic, and the responses do not depend on the pieces.
 //!
 //! `scripts/fuzz http_server`
 

@@ -1,4 +1,4 @@
-//! Datagrams at both ends of KCP conversations: no panic, and sessions and answers are bounded.
+//! Datagrams at both ends of KCP conversations: no panic, and sessions and responses are bounded.
 //!
 //! `scripts/fuzz kcp`
 

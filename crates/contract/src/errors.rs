@@ -17,19 +17,20 @@ pub enum ErrorKind {
     TlsFailed,
     /// `ECONNRESET` or `EPIPE` on an established connection.
     Reset,
-    /// The peer closed before the first byte of the answer.
-    EmptyReply,
-    /// The peer closed in the middle of the answer.
+    /// The peer closed before the first byte of the response.
+    #[serde(rename = "empty_reply")]
+    EmptyResponse,
+    /// The peer closed in the middle of the response.
     Truncated,
     /// Bytes that are not the protocol.
     Malformed,
-    /// A well-formed answer with another status than expected.
+    /// A well-formed response with another status than expected.
     WrongStatus,
     /// The right status, another length.
     WrongLength,
     /// The right length, other bytes.
     WrongContent,
-    /// No complete answer within the operation's deadline.
+    /// No complete response within the operation's deadline.
     Timeout,
     /// `EADDRNOTAVAIL`: the generator ran out of ports; never the system's fault.
     AddressExhausted,

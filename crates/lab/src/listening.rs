@@ -27,10 +27,10 @@ pub struct Port {
     pub is_udp: bool,
 }
 
-/// An answer: the CPU time so far, or why it is not known.
+/// A response: the CPU time so far, or why it is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum Response {
     Time(Nanos),
     Refused(String),
 }
@@ -44,12 +44,12 @@ pub fn serve() -> io::Result<()> {
     alarm::set(SILENCE);
     for line in io::stdin().lock().lines() {
         alarm::set(SILENCE);
-        let answer = match serde_json::from_str(&line?) {
-            Ok(port) => cpu_time(port).map_or_else(Answer::Refused, Answer::Time),
-            Err(e) => Answer::Refused(format!("not a question of this version: {e}")),
+        let response = match serde_json::from_str(&line?) {
+            Ok(port) => cpu_time(port).map_or_else(Response::Refused, Response::Time),
+            Err(e) => Response::Refused(format!("not a question of this version: {e}")),
         };
         let mut out = io::stdout().lock();
-        writeln!(out, "{}", serde_json::to_string(&answer).map_err(io::Error::other)?)?;
+        writeln!(out, "{}", serde_json::to_string(&response).map_err(io::Error::other)?)?;
         out.flush()?;
     }
     Ok(())

@@ -178,7 +178,7 @@ pub struct ImageFiles {
 /// inherited because a process cannot open devices of another namespace.
 pub const TUN_DESCRIPTORS: &str = "LINERATE_TUN";
 
-/// A message of the agent: one reply to each request, with events in between.
+/// A message of the agent: one response to each request, with events in between.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "lowercase")]
 pub enum Message {

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The file: versions of systems, and answers; the first answer that matches a trial applies.
+/// The file: versions of systems, and responses; the first response that matches a trial applies.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Script {
@@ -27,7 +27,7 @@ struct Script {
     interrupt_at: Option<u64>,
     /// The number of the trial in which the lab ends.
     lost_at: Option<u64>,
-    answers: Vec<Answer>,
+    responses: Vec<Response>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -42,7 +42,7 @@ struct ScriptedHost {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct Response {
     /// A glob over cell ids.
     cell: String,
     /// Seconds of the measurement, by round; repeated from the start after the last.
@@ -117,7 +117,7 @@ impl Scripted {
         let invalid = |e: &dyn std::fmt::Display| format!("{}: {}", path.display(), e.to_string().trim_end());
         let text = std::fs::read_to_string(path).map_err(|e| invalid(&e))?;
         let script: Script = toml::from_str(&text).map_err(|e| invalid(&e))?;
-        let globs = script.answers.iter().map(|a| Ok(Glob::new(&a.cell)?.compile_matcher()));
+        let globs = script.responses.iter().map(|a| Ok(Glob::new(&a.cell)?.compile_matcher()));
         let globs = globs.collect::<Result<_, globset::Error>>().map_err(|e| invalid(&e))?;
         Ok(Self {
             script,
@@ -141,18 +141,18 @@ impl Scripted {
         Some((Path::new("/scripted").join(name), version))
     }
 
-    fn answer(&self) -> Result<(&Answer, &Label), LabError> {
+    fn response(&self) -> Result<(&Response, &Label), LabError> {
         let label = self.label.as_ref().ok_or_else(|| LabError::Lost("no topology is raised".into()))?;
         let index = self.globs.iter().position(|glob| glob.is_match(&label.cell));
         let index =
-            index.ok_or_else(|| LabError::Lost(format!("the script has no answer for {}", label.cell)))?;
-        Ok((&self.script.answers[index], label))
+            index.ok_or_else(|| LabError::Lost(format!("the script has no response for {}", label.cell)))?;
+        Ok((&self.script.responses[index], label))
     }
 
     fn fail_at(&mut self, stage: Stage) -> Result<(), LabError> {
         self.clock += STAGE;
-        let (answer, label) = self.answer()?;
-        match &answer.fails {
+        let (response, label) = self.response()?;
+        match &response.fails {
             Some(f) if f.stage == stage && (f.rounds.is_empty() || f.rounds.contains(&label.round)) => {
                 Err(LabError::System { reason: f.reason.clone(), log: f.log.clone() })
             }
@@ -161,22 +161,22 @@ impl Scripted {
     }
 
     fn client_run(&self, seconds: f64, stdout: String) -> Result<ClientRun, LabError> {
-        let (answer, _) = self.answer()?;
+        let (response, _) = self.response()?;
         let nanos = |seconds: f64| Nanos((seconds * 1e9) as u64);
-        let own = answer.cpu.values().sum::<f64>() / f64::from(self.script.host.cpus);
+        let own = response.cpu.values().sum::<f64>() / f64::from(self.script.host.cpus);
         let cpus = (0..self.script.host.cpus).map(|cpu| CpuTime {
             cpu,
             total: nanos(seconds),
-            busy: nanos((own + answer.others * seconds).min(seconds)),
+            busy: nanos((own + response.others * seconds).min(seconds)),
             interrupts: Nanos::ZERO,
-            steal: nanos(answer.steal * seconds),
+            steal: nanos(response.steal * seconds),
         });
         Ok(ClientRun {
             status: ExitStatus::Code(0),
             stdout: stdout.lines().map(str::to_owned).collect(),
             stderr: Vec::new(),
             server_stdout: Vec::new(),
-            cpu: answer.cpu.iter().map(|(role, seconds)| (*role, nanos(*seconds))).collect(),
+            cpu: response.cpu.iter().map(|(role, seconds)| (*role, nanos(*seconds))).collect(),
             record: WindowRecord {
                 before: CpuTimes {
                     cpus: self.cpus().into_iter().map(|cpu| CpuTime { cpu, ..CpuTime::default() }).collect(),
@@ -241,7 +241,7 @@ impl Lab for Scripted {
 
     fn start(&mut self, launch: &Launch) -> Result<Nanos, LabError> {
         self.fail_at(Stage::Start)?;
-        let lines = self.answer()?.0.stderr.clone();
+        let lines = self.response()?.0.stderr.clone();
         let written = Written { role: launch.role, system: launch.system.clone(), lines };
         self.written.extend((!written.lines.is_empty()).then_some(written));
         Ok(STAGE)
@@ -267,11 +267,11 @@ impl Lab for Scripted {
             return self.client_run(0.0, Event::Done(Box::new(done)).to_json());
         }
         self.fail_at(Stage::Measure)?;
-        let (answer, label) = self.answer()?;
+        let (response, label) = self.response()?;
         let round = label.round.saturating_sub(1) as usize;
-        let seconds = answer.seconds.get(round % answer.seconds.len().max(1)).copied().unwrap_or(1.0);
-        let seconds = seconds * self.brake.map_or(1.0, |brake| slower(brake, answer));
-        let brake = self.brake.map(|brake| (brake.role, brake_time(brake, answer)));
+        let seconds = response.seconds.get(round % response.seconds.len().max(1)).copied().unwrap_or(1.0);
+        let seconds = seconds * self.brake.map_or(1.0, |brake| slower(brake, response));
+        let brake = self.brake.map(|brake| (brake.role, brake_time(brake, response)));
         let mut elapsed = Nanos((seconds * 1e9) as u64);
         let spec = spec.map(|spec| match spec.duration_ns {
             Some(window) => {
@@ -281,7 +281,7 @@ impl Lab for Scripted {
             }
             None => spec,
         });
-        let stdout = match (&answer.stdout, &spec) {
+        let stdout = match (&response.stdout, &spec) {
             (Some(text), _) => {
                 let operations = launch
                     .process
@@ -292,7 +292,7 @@ impl Lab for Scripted {
                 text.replace("@seconds@", &format!("{seconds:.3}"))
                     .replace("@operations@", &operations.to_string())
             }
-            (None, Ok(spec)) => Event::Done(Box::new(done(spec, elapsed, seconds, answer))).to_json(),
+            (None, Ok(spec)) => Event::Done(Box::new(done(spec, elapsed, seconds, response))).to_json(),
             (None, Err(e)) => {
                 return Err(LabError::system(format!("the script has no stdout for a foreign client: {e}")));
             }
@@ -304,8 +304,8 @@ impl Lab for Scripted {
     }
 
     fn usage(&mut self) -> Result<Option<Usage>, LabError> {
-        let (answer, _) = self.answer()?;
-        Ok(answer.usage.map(|[before, after]| if self.measured { after } else { before }))
+        let (response, _) = self.response()?;
+        Ok(response.usage.map(|[before, after]| if self.measured { after } else { before }))
     }
 
     fn take_turns(&mut self, _turns: Turns) {}
@@ -322,14 +322,14 @@ impl Lab for Scripted {
 }
 
 /// The factor by which operations take longer with a brake.
-fn slower(brake: BrakeForce, answer: &Answer) -> f64 {
-    let sensitivity = answer.sensitivity.get(&brake.role).copied().unwrap_or(0.0);
+fn slower(brake: BrakeForce, response: &Response) -> f64 {
+    let sensitivity = response.sensitivity.get(&brake.role).copied().unwrap_or(0.0);
     (1.0 - brake.share).powf(-sensitivity)
 }
 
 /// CPU time of a brake that takes exactly its share.
-fn brake_time(brake: BrakeForce, answer: &Answer) -> Nanos {
-    let role = answer.cpu.get(&brake.role).copied().unwrap_or(0.0);
+fn brake_time(brake: BrakeForce, response: &Response) -> Nanos {
+    let role = response.cpu.get(&brake.role).copied().unwrap_or(0.0);
     Nanos((role * brake.share / (1.0 - brake.share) * 1e9) as u64)
 }
 
@@ -347,10 +347,10 @@ fn counted(spec: Spec, share: f64) -> Spec {
 /// Every operation of a scripted client takes the same time: the elapsed time divided among its connections.
 /// Of an open loop: a thousandth of the script's `seconds`, and twice that in one operation of five. No more
 /// of them end than in a closed loop.
-fn done(spec: &Spec, elapsed: Nanos, seconds: f64, answer: &Answer) -> Done {
+fn done(spec: &Spec, elapsed: Nanos, seconds: f64, response: &Response) -> Done {
     let able = spec.rate.map_or(u64::MAX, |_| (1e3 / seconds * elapsed.as_secs_f64()) as u64);
     let requested = spec.operations.unwrap_or(0).min(able);
-    let operations = requested.saturating_sub(answer.errors.total());
+    let operations = requested.saturating_sub(response.errors.total());
     let mut latency = Recorder::default();
     let each = match spec.rate {
         Some(_) => (seconds * 1e6) as u64,
@@ -358,14 +358,14 @@ fn done(spec: &Spec, elapsed: Nanos, seconds: f64, answer: &Answer) -> Done {
     };
     let is_late = |index: u64| spec.rate.is_some() && index.is_multiple_of(5);
     (0..operations).for_each(|index| latency.record(if is_late(index) { 2 * each } else { each }));
-    let bytes = stream_bytes(spec).map(|bytes| bytes.saturating_sub(answer.missing_bytes));
+    let bytes = stream_bytes(spec).map(|bytes| bytes.saturating_sub(response.missing_bytes));
     Done {
         operations,
         bytes: Bytes(bytes.unwrap_or(operations * spec.size)),
         end_ns: elapsed,
-        errors: answer.errors.clone(),
+        errors: response.errors.clone(),
         latency: Some(latency.counts()),
-        cpu_ns: Nanos((answer.cpu.get(&Role::Client).copied().unwrap_or(0.0) * 1e9) as u64),
+        cpu_ns: Nanos((response.cpu.get(&Role::Client).copied().unwrap_or(0.0) * 1e9) as u64),
         verified: operations,
         ..Done::default()
     }

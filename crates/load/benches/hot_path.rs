@@ -1,4 +1,4 @@
-//! The engine's own cost per operation, in nanoseconds: parsing an answer, verifying its content, recording
+//! The engine's own cost per operation, in nanoseconds: parsing a response, verifying its content, recording
 //! its latency, reading the clock. The rest of an operation is in the kernel.
 
 #![allow(missing_docs, reason = "criterion's macros make a public function")]
@@ -16,7 +16,7 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nDate: Sat, 21 Nov
 
 fn parser(c: &mut Criterion) {
     let body = page(4096);
-    let answer = [HEAD.as_bytes(), &body].concat();
+    let response = [HEAD.as_bytes(), &body].concat();
     let chunked = [
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n".as_slice(),
         &body,
@@ -26,10 +26,10 @@ fn parser(c: &mut Criterion) {
     let mut group = c.benchmark_group("response");
     group.throughput(Throughput::Elements(1));
     // A new head is parsed; a repeated one is compared.
-    let two = [answer.clone(), [HEAD.replace("10:21", "10:22").as_bytes(), &body].concat()];
+    let two = [response.clone(), [HEAD.replace("10:21", "10:22").as_bytes(), &body].concat()];
     let cases = [
         ("nginx 4 KiB, another head each time", [&two[0], &two[1]]),
-        ("nginx 4 KiB, the same head", [&answer, &answer]),
+        ("nginx 4 KiB, the same head", [&response, &response]),
         ("chunked 4 KiB, the same head", [&chunked, &chunked]),
     ];
     for (name, bytes) in cases {
@@ -47,7 +47,7 @@ fn parser(c: &mut Criterion) {
         });
     }
     group.bench_function("content by comparison, 4 KiB", |b| {
-        b.iter(|| black_box(&answer[HEAD.len()..]) == body)
+        b.iter(|| black_box(&response[HEAD.len()..]) == body)
     });
     group.bench_function("content by CRC-32, 4 KiB", |b| b.iter(|| crc32(black_box(&body))));
     group.finish();

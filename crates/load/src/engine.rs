@@ -368,7 +368,7 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
                     self.context.fail_connect(slot, late);
                     continue;
                 }
-                // The answer was complete: a peer that does not close as announced is no failure of the
+                // The response was complete: a peer that does not close as announced is no failure of the
                 // operation.
                 Phase::Closing => slot.close(),
                 _ => self.context.fail(slot, late),

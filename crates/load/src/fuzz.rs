@@ -14,7 +14,7 @@ use crate::layer::session::framing::WebSocket;
 use crate::layer::session::service::{Echoes, SessionService};
 use crate::layer::wire::plain::PlainWires;
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
-use crate::layer::{Answer, Flow, Layer, Reply, Wrong};
+use crate::layer::{Flow, Layer, Progress, Response, Wrong};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use linerate_contract::{ErrorKind, Expect, Nanos, Role, Spec, page};
@@ -142,7 +142,7 @@ fn service<S: Service>(layer: &str) -> S {
     S::new(&spec).expect("a good spec")
 }
 
-/// Requests: the first byte is the length of the pieces they arrive in. The answers do not depend on it.
+/// Requests: the first byte is the length of the pieces they arrive in. The responses do not depend on it.
 pub fn http_server(input: &[u8]) {
     let Some((length, requests)) = input.split_first() else { return };
     HTTP.with_borrow_mut(|service| {
@@ -189,7 +189,7 @@ fn ask<L: Layer>(layer: &mut L, asked: u32, open: impl Fn(&[u8]) -> Vec<u8>, pie
     let peer = OwnedFd::from(peer);
     // Without a port in TIME_WAIT for each input.
     setsockopt(&peer, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 }).expect("it is open");
-    // A handshake sends its request first, and waits for the answer.
+    // A handshake sends its request first, and waits for the response.
     let (mut sent, mut opened) = (Vec::new(), false);
     for _ in 0..3 {
         let _ = layer.establish(&mut connection);
@@ -212,15 +212,17 @@ fn ask<L: Layer>(layer: &mut L, asked: u32, open: impl Fn(&[u8]) -> Vec<u8>, pie
                 }
             }
             match layer.receive(&mut connection) {
-                Ok(Reply::Complete(Answer { reusable, .. }) | Reply::Wrong(Wrong { reusable, .. })) => {
+                Ok(
+                    Progress::Complete(Response { reusable, .. }) | Progress::Wrong(Wrong { reusable, .. }),
+                ) => {
                     due -= 1;
                     if !reusable {
                         break 'pieces;
                     }
                     sending = due == 0;
                 }
-                Ok(Reply::Waiting | Reply::Blocked) => break,
-                Ok(Reply::Unfinished) => {}
+                Ok(Progress::Waiting | Progress::Blocked) => break,
+                Ok(Progress::Unfinished) => {}
                 Err(_) => break 'pieces,
             }
             sent.extend(drain(&peer));
@@ -238,7 +240,7 @@ fn client_spec(layer: &str) -> Spec {
     spec
 }
 
-/// Answers to requests of which several are sent together; the first byte is the length of the pieces, the
+/// Responses to requests of which several are sent together; the first byte is the length of the pieces, the
 /// second the number of requests and whether content is expected.
 pub fn http_client(input: &[u8]) {
     thread_local!(static CLIENTS: RefCell<[Http<PlainWires>; 2]> = RefCell::new([false, true].map(|expects| {
@@ -256,7 +258,7 @@ pub fn http_client(input: &[u8]) {
     });
 }
 
-/// Frames of a server, behind a good answer to the upgrade; the first byte is the length of the pieces.
+/// Frames of a server, behind a good response to the upgrade; the first byte is the length of the pieces.
 pub fn websocket_client(input: &[u8]) {
     thread_local!(static CLIENT: RefCell<Sessions<PlainWires, WebSocket, RoundTrips>> =
         RefCell::new(Sessions::new(&client_spec("websocket"), true).expect("a good spec")));

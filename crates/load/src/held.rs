@@ -1,8 +1,8 @@
 //! A limit of what peers make this process keep: for each connection, and for all of them together.
 //!
-//! Unfinished messages, frames and replies that are not read are kept until they are complete or sent. A few
-//! bytes of them are each connection's own; what is beyond is taken from [`SHARED`] bytes of the process and
-//! given back. The shared counter changes when what is beyond changes, so honest peers never touch it.
+//! Unfinished messages, frames and responses that are not read are kept until they are complete or sent. A
+//! few bytes of them are each connection's own; what is beyond is taken from [`SHARED`] bytes of the process
+//! and given back. The shared counter changes when what is beyond changes, so honest peers never touch it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

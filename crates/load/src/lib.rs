@@ -71,7 +71,7 @@ pub const OWN_OPTIONS: &[&str] = &[
     // How long a client waits outside of its window: for connections before it, for operations after it.
     "patience_ms",
     // HTTP/2 and QUIC: streams under way on each connection; whether requests are calls of gRPC, and of how
-    // many messages; the length of an answer of the protocol of performance tests, the congestion control,
+    // many messages; the length of a response of the protocol of performance tests, the congestion control,
     // whether sessions are resumed, and the bytes that are granted on a stream in advance.
     "streams",
     "grpc",

@@ -68,7 +68,7 @@ pub struct Meter {
     errors: Errors,
     latency: Recorder,
     connect: Recorder,
-    /// Times of answers that did not arrive at once.
+    /// Times of responses that did not arrive at once.
     split: Option<Box<Split>>,
     /// Where events are timed.
     events: Option<Box<EventCounters>>,
@@ -80,7 +80,7 @@ pub struct Meter {
     causes: Causes,
     /// What no server should send, and was accepted.
     accepted: BTreeMap<String, u64>,
-    /// Answers of HTTP by status.
+    /// Responses of HTTP by status.
     statuses: BTreeMap<String, u64>,
     /// Streams of HTTP/2.
     streams: Option<StreamCounts>,
@@ -124,7 +124,7 @@ impl Meter {
         self.window_end = now + self.duration;
         self.begins_until = self.window_end;
         self.seen_at = now;
-        // An open loop awaits every answer: to leave out the last ones would leave out the slowest.
+        // An open loop awaits every response: to leave out the last ones would leave out the slowest.
         if !self.finishes && self.paced.is_none() {
             self.counts_until = self.window_end;
             self.take_turn(now);
@@ -202,7 +202,7 @@ impl Meter {
         self.connect.record(took.0);
     }
 
-    /// An operation ended at `now` with a good answer. If it took longer than the deadline it counts as a
+    /// An operation ended at `now` with a good response. If it took longer than the deadline it counts as a
     /// timeout, even if no sweep was in between. Returns whether it counts.
     #[inline]
     pub fn succeed(&mut self, began: Nanos, now: Nanos, bytes: u64, verified: bool) -> bool {
@@ -214,7 +214,7 @@ impl Meter {
         counts
     }
 
-    /// Counts an answer after `took`; false if that is a timeout, which has no latency.
+    /// Counts a response after `took`; false if that is a timeout, which has no latency.
     #[inline]
     fn is_in_time(&mut self, took: Nanos, now: Nanos, bytes: u64, verified: bool) -> bool {
         if took > self.longest {

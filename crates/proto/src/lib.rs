@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`http`] | HTTP/1.1: requests made and parsed, responses in pieces of any size, chunked bodies |
 //! | [`h2`] | HTTP/2: header compression, flow control, streams of both ends |
-//! | [`h3`] | HTTP/3: header compression, requests and answers on streams |
+//! | [`h3`] | HTTP/3: header compression, requests and responses on streams |
 //! | [`fields`] | what HTTP/2 and HTTP/3 have in common: coding and fields of messages |
 //! | [`events`] | events within the body of a response, such as server-sent ones |
 //! | [`websocket`] | RFC 6455: frames, masks, messages, the upgrade |

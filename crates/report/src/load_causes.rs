@@ -66,7 +66,7 @@ fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) 
         _ if text.contains("speaks TLS") => Some("the URL with TLS: https, h2, wss"),
         _ if text.contains("speaks HTTP/2") => Some("the URL of HTTP/2: h2c, h2"),
         _ if text.contains("speaks HTTP/1.1") => Some("the URL of HTTP/1.1: http, https"),
-        ErrorKind::EmptyReply if is_plain => Some("if the port speaks TLS: https, h2, wss"),
+        ErrorKind::EmptyResponse if is_plain => Some("if the port speaks TLS: https, h2, wss"),
         ErrorKind::WrongStatus if has_statuses && !text.contains("gRPC") => {
             Some("if the status is right: --expect status=N")
         }
@@ -125,7 +125,7 @@ mod tests {
                 + "the URL with TLS: https, h2, wss"
         );
         assert_eq!(
-            shown("http", ErrorKind::EmptyReply, None),
+            shown("http", ErrorKind::EmptyResponse, None),
             "empty_reply: if the port speaks TLS: https, h2, wss"
         );
         let status = shown("https", ErrorKind::WrongStatus, Some(Cause::new("status 404 in place of 200")));

@@ -167,7 +167,7 @@ fn an_empty_measurement_is_a_failure() {
 #[test]
 fn failed_operations_are_counted_by_kind() {
     let dropped = cell(&report(), "nginx/sslh-select").clone();
-    assert_eq!(dropped.errors.0.get(&ErrorKind::EmptyReply), Some(&(1..=7).map(|round| 3 + round).sum()));
+    assert_eq!(dropped.errors.0.get(&ErrorKind::EmptyResponse), Some(&(1..=7).map(|round| 3 + round).sum()));
     assert_eq!(dropped.operations, 7 * 2000);
 }
 

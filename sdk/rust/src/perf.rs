@@ -1,5 +1,5 @@
 //! The protocol of performance tests over QUIC (draft-banks-quic-performance-00): a request begins with the
-//! length of its answer, in eight bytes; all else may be anything.
+//! length of its response, in eight bytes; all else may be anything.
 
 use crate::client::{RETRY, shares, watched};
 use bytes::Bytes;
@@ -21,16 +21,16 @@ pub const PREFIX: usize = 8;
 const LONGEST: u64 = 1 << 30;
 /// Streams under way on a connection; servers allow 100 by default.
 const MOST_STREAMS: u64 = 1_000;
-/// What answers are made of: the same piece again and again.
+/// What responses are made of: the same piece again and again.
 const PIECE: usize = 64 << 10;
 
-/// The piece that answers are made of.
+/// The piece that responses are made of.
 #[must_use]
 pub fn piece() -> Bytes {
     page(PIECE).into()
 }
 
-/// The pieces of an answer to a request with this prefix.
+/// The pieces of a response to a request with this prefix.
 pub fn pieces(prefix: [u8; PREFIX], piece: &Bytes) -> impl Iterator<Item = Bytes> + use<> {
     let (mut left, piece) = (u64::from_be_bytes(prefix), piece.clone());
     std::iter::from_fn(move || {
@@ -50,7 +50,7 @@ pub trait Peer: Send + Sync + 'static {
 
     fn close(connection: &Self::Connection);
 
-    /// Opens a stream, sends the request, and returns the bytes of the answer at its end.
+    /// Opens a stream, sends the request, and returns the bytes of the response at its end.
     fn exchange(
         &self,
         connection: &mut Self::Connection,
@@ -58,12 +58,12 @@ pub trait Peer: Send + Sync + 'static {
     ) -> impl Future<Output = Result<u64, ErrorKind>> + Send;
 }
 
-/// Requests of `size` bytes and answers of as many, or of `options.answer`.
+/// Requests of `size` bytes and responses of as many, or of `options.answer`.
 #[derive(Debug)]
 pub struct Requests {
     request: Bytes,
     /// Bytes.
-    answer: u64,
+    response: u64,
     /// Streams under way on a connection.
     streams: u32,
 }
@@ -78,12 +78,12 @@ impl Requests {
         if spec.operations.is_none() && spec.duration_ns.is_none() {
             return Err(Refusal::BadSpec("a client needs \"operations\" or \"duration_ns\"".into()));
         }
-        let answer = spec.number("answer", 0..=u64::MAX)?.unwrap_or(spec.size);
+        let response = spec.number("answer", 0..=u64::MAX)?.unwrap_or(spec.size);
         let most = if spec.workload == "rr" { MOST_STREAMS } else { 1 };
         let streams = spec.number("streams", 1..=most)?.unwrap_or(1) as u32;
         let mut request = page(spec.size as usize);
-        request[..PREFIX].copy_from_slice(&answer.to_be_bytes());
-        Ok(Self { request: request.into(), answer, streams })
+        request[..PREFIX].copy_from_slice(&response.to_be_bytes());
+        Ok(Self { request: request.into(), response, streams })
     }
 
     /// The client: on each connection a task for every stream that is under way (`rr`), or a connection for
@@ -115,19 +115,19 @@ impl Requests {
         while let Some(tally) = set.join_next().await {
             sum.merge(&tally.expect("a panic aborts the process"));
         }
-        // The content of an answer may be anything.
+        // The content of a response may be anything.
         window.done(&sum, |_, _| 0)
     }
 
     /// As of an echo, the bytes of one direction count: the longer one.
     fn bytes(&self) -> u64 {
-        self.answer.max(self.request.len() as u64)
+        self.response.max(self.request.len() as u64)
     }
 
     async fn exchange<P: Peer>(&self, peer: &P, connection: &mut P::Connection) -> Result<(), ErrorKind> {
         match peer.exchange(connection, self.request.clone()).await? {
-            received if received == self.answer => Ok(()),
-            0 => Err(ErrorKind::EmptyReply),
+            received if received == self.response => Ok(()),
+            0 => Err(ErrorKind::EmptyResponse),
             _ => Err(ErrorKind::WrongLength),
         }
     }

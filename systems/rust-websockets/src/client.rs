@@ -117,7 +117,7 @@ impl Task {
                     })
                     .await
                     .map_err(|kind| {
-                        if received > 0 && kind == ErrorKind::EmptyReply {
+                        if received > 0 && kind == ErrorKind::EmptyResponse {
                             ErrorKind::Truncated
                         } else {
                             kind
@@ -237,5 +237,5 @@ async fn drive<K: Socket + 'static>(
 
 /// In a stream an early end is `truncated`, wherever it is.
 fn truncated(kind: ErrorKind) -> ErrorKind {
-    if kind == ErrorKind::EmptyReply { ErrorKind::Truncated } else { kind }
+    if kind == ErrorKind::EmptyResponse { ErrorKind::Truncated } else { kind }
 }

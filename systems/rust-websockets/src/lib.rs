@@ -60,7 +60,7 @@ pub trait Socket {
 #[must_use]
 pub fn kind_of(error: &io::Error) -> ErrorKind {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => ErrorKind::EmptyReply,
+        io::ErrorKind::UnexpectedEof => ErrorKind::EmptyResponse,
         _ => stream_error(error),
     }
 }

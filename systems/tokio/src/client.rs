@@ -59,7 +59,7 @@ impl Task {
         let mut received = 0;
         while received < buffer.len() {
             match stream.read(&mut buffer[received..]).await {
-                Ok(0) if received == 0 => return Err(ErrorKind::EmptyReply),
+                Ok(0) if received == 0 => return Err(ErrorKind::EmptyResponse),
                 Ok(0) => return Err(ErrorKind::Truncated),
                 Ok(n) => received += n,
                 Err(error) => return Err(stream_error(&error)),

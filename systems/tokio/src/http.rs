@@ -78,7 +78,7 @@ pub async fn fetch(stream: &mut TcpStream, buffer: &mut [u8], page: &[u8]) -> Re
     let mut filled = 0;
     loop {
         filled += match stream.read(&mut buffer[filled..]).await {
-            Ok(0) if filled == 0 => return Err(ErrorKind::EmptyReply),
+            Ok(0) if filled == 0 => return Err(ErrorKind::EmptyResponse),
             Ok(0) => return Err(ErrorKind::Truncated),
             Ok(n) => n,
             Err(error) => return Err(stream_error(&error)),

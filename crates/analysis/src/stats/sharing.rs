@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const LIKE: f64 = 1.25;
 /// Two sides whose roles used no more of a CPU than this, all together, did not take it from each other. All
 /// roles count, since two of them may share a CPU: nginx as a proxy and its server filled one, and the other
-/// side, which had 1 % of it, waited for a tick of the scheduler (4 ms) before each answer.
+/// side, which had 1 % of it, waited for a tick of the scheduler (4 ms) before each response.
 const ENOUGH: f64 = 0.8;
 /// A role with less than this share of the CPU time decides nothing.
 const MINOR: f64 = 0.1;

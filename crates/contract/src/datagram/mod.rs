@@ -48,11 +48,11 @@ pub const REPORT_LENGTH: usize = 8 + 7 * 8;
 pub enum Datagram {
     /// Opens a flow.
     Hello,
-    /// The server's answer to that.
+    /// The server's response to that.
     Welcome,
     /// The flow is over; the number of payload datagrams sent.
     End { sent: u64 },
-    /// The server's answer to that.
+    /// The server's response to that.
     Report(Report),
     /// Payload with this number.
     Payload { sequence: u64 },

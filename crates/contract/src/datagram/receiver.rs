@@ -1,4 +1,4 @@
-//! The server of a stream over UDP, without a socket: the answer to each datagram of each peer.
+//! The server of a stream over UDP, without a socket: the response to each datagram of each peer.
 
 use super::{Account, Datagram, HEADER};
 use std::collections::HashMap;
@@ -18,14 +18,15 @@ impl Receiver {
         Self { right, flows: HashMap::new() }
     }
 
-    /// The answer to a peer, if any. `now` returns `CLOCK_MONOTONIC`, and is called only where it is needed.
+    /// The response to a peer, if any. `now` returns `CLOCK_MONOTONIC`, and is called only where it is
+    /// needed.
     pub fn answer(
         &mut self,
         peer: SocketAddr,
         datagram: &[u8],
         now: impl FnOnce() -> u64,
     ) -> Option<Vec<u8>> {
-        let answer = match Datagram::parse(datagram)? {
+        let response = match Datagram::parse(datagram)? {
             Datagram::Payload { sequence } => {
                 let is_right =
                     datagram.len() == self.right.len() && datagram[HEADER..] == self.right[HEADER..];
@@ -44,7 +45,7 @@ impl Receiver {
             Datagram::End { .. } => Datagram::Report(self.flows.entry(peer).or_default().report()),
             Datagram::Welcome | Datagram::Report(_) => return None,
         };
-        Some(answer.to_bytes())
+        Some(response.to_bytes())
     }
 }
 
@@ -82,8 +83,8 @@ mod tests {
         let mut server = Receiver::new(page(100));
         let peer = "10.77.1.2:5000".parse().unwrap();
         for asked in [Datagram::Hello, Datagram::End { sent: 1 }] {
-            let answer = server.answer(peer, &asked.to_bytes(), || 0).unwrap();
-            assert_eq!(server.answer(peer, &answer, || 0), None, "{asked:?}");
+            let response = server.answer(peer, &asked.to_bytes(), || 0).unwrap();
+            assert_eq!(server.answer(peer, &response, || 0), None, "{asked:?}");
         }
     }
 }

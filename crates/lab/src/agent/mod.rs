@@ -255,7 +255,7 @@ impl Agent {
     }
 
     fn serve_request(&mut self, line: &str) {
-        let reply = match serde_json::from_str(line) {
+        let response = match serde_json::from_str(line) {
             Err(e) => Err(format!("the lab agent received an invalid request: {e}")),
             Ok(Request::Raise { path, files }) => self.raise(path, &files),
             Ok(Request::Own(files)) => self.own.make(files).map(|remarks| Message::Own { remarks }),
@@ -287,7 +287,7 @@ impl Agent {
                 Ok(Message::Done)
             }
         };
-        self.send(&reply.unwrap_or_else(|reason| Message::Refused { reason }));
+        self.send(&response.unwrap_or_else(|reason| Message::Refused { reason }));
     }
 
     fn raise(&mut self, path: NetworkPath, files: &[File]) -> Result<Message, String> {

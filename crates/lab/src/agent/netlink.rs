@@ -23,7 +23,7 @@ pub(super) struct Netlink(Socket);
 /// The attribute of a discipline's own options (`linux/rtnetlink.h`).
 const TCA_OPTIONS: u16 = 2;
 /// An acknowledgement is under 100 bytes; the kernel adds the request to an error.
-const REPLY: usize = 8 << 10;
+const RESPONSE: usize = 8 << 10;
 
 impl Netlink {
     /// Opens a socket in the current network namespace.
@@ -174,13 +174,14 @@ impl Netlink {
         request.serialize(&mut bytes);
         let failed = |e: &dyn std::fmt::Display| format!("{doing}: {e}");
         self.0.send(&bytes, 0).map_err(|e| failed(&e))?;
-        let mut reply = Vec::with_capacity(REPLY);
-        self.0.recv(&mut reply, 0).map_err(|e| failed(&e))?;
-        let reply = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&reply).map_err(|e| failed(&e))?;
-        match reply.payload {
+        let mut response = Vec::with_capacity(RESPONSE);
+        self.0.recv(&mut response, 0).map_err(|e| failed(&e))?;
+        let response =
+            NetlinkMessage::<RouteNetlinkMessage>::deserialize(&response).map_err(|e| failed(&e))?;
+        match response.payload {
             NetlinkPayload::Error(error) if error.code.is_some() => Err(failed(&error.to_io())),
             NetlinkPayload::Error(_) => Ok(()),
-            other => Err(failed(&format!("unexpected reply of the kernel: {other:?}"))),
+            other => Err(failed(&format!("unexpected response of the kernel: {other:?}"))),
         }
     }
 }

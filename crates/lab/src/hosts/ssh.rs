@@ -97,8 +97,8 @@ pub(crate) fn reach(host: &PlannedHost, package: &Package) -> Result<Reached, La
         "cache=${{XDG_CACHE_HOME:-$HOME/.cache}}/linerate/agents; uname -m; echo \"$cache/{hash}\"; \
          echo \"${{SSH_CONNECTION:-}}\"; test -e \"$cache/{hash}\" && echo there; true"
     );
-    let answer = run(host, &script, &[])?;
-    let mut lines = answer.lines();
+    let response = run(host, &script, &[])?;
+    let mut lines = response.lines();
     let mut next = || lines.next().unwrap_or_default().to_owned();
     let (machine, folder, connection, there) = (next(), next(), next(), next());
     let addresses: Vec<Option<Ipv4Addr>> = connection.split(' ').map(|word| word.parse().ok()).collect();

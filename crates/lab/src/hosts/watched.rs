@@ -3,7 +3,7 @@
 //! servers.
 
 use super::ssh::{self, Package};
-use crate::listening::{Answer, Port, WATCH};
+use crate::listening::{Port, Response, WATCH};
 use crate::namespaces::Namespaces;
 use crate::protocol::{File, Turns};
 use crate::{BrakeForce, ClientRun, Lab, LabError, Label, Launch, Purpose, Ready};
@@ -43,7 +43,7 @@ struct WatchedServer {
     port: Port,
     child: Child,
     questions: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    responses: BufReader<ChildStdout>,
 }
 
 impl Watched {
@@ -86,22 +86,22 @@ impl WatchedServer {
         };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|e| LabError::Lost(format!("{}: {e}", host.place)))?;
-        let (questions, answers) = (child.stdin.take(), child.stdout.take());
-        let (Some(questions), Some(answers)) = (questions, answers) else {
+        let (questions, responses) = (child.stdin.take(), child.stdout.take());
+        let (Some(questions), Some(responses)) = (questions, responses) else {
             unreachable!("both were requested");
         };
-        let answers = BufReader::new(answers);
-        Ok(Self { place: host.place.to_string(), port: *port, child, questions, answers })
+        let responses = BufReader::new(responses);
+        Ok(Self { place: host.place.to_string(), port: *port, child, questions, responses })
     }
 
     /// The CPU time of the server so far.
     fn cpu(&mut self) -> Result<Nanos, String> {
         let mut line = String::new();
         let question = serde_json::to_string(&self.port).expect("a port has string keys only");
-        let asked = writeln!(self.questions, "{question}").and_then(|()| self.answers.read_line(&mut line));
+        let asked = writeln!(self.questions, "{question}").and_then(|()| self.responses.read_line(&mut line));
         match asked.map(|_| serde_json::from_str(&line)) {
-            Ok(Ok(Answer::Time(time))) => Ok(time),
-            Ok(Ok(Answer::Refused(reason))) => Err(format!("{}: {reason}", self.place)),
+            Ok(Ok(Response::Time(time))) => Ok(time),
+            Ok(Ok(Response::Refused(reason))) => Err(format!("{}: {reason}", self.place)),
             _ => Err(format!("{}: the channel to the host has ended", self.place)),
         }
     }

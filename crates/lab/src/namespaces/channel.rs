@@ -1,4 +1,4 @@
-//! The channel to the agent: a reply to each request, with events of processes in between.
+//! The channel to the agent: a response to each request, with events of processes in between.
 
 use crate::LabError;
 use crate::agent::link::BEAT;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The agent replies within milliseconds, on an overloaded machine within seconds.
-const REPLY_DEADLINE: Duration = Duration::from_secs(20);
+/// The agent responds within milliseconds, on an overloaded machine within seconds.
+const RESPONSE_DEADLINE: Duration = Duration::from_secs(20);
 
 /// linerate's end of the channel.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl Channel {
         Ok(channel)
     }
 
-    /// Sends a request and waits for its reply; `Err(System)` if the agent refuses it.
+    /// Sends a request and waits for its response; `Err(System)` if the agent refuses it.
     pub(super) fn request(&mut self, request: &Request) -> Result<Message, LabError> {
         let mut line = serde_json::to_string(request).expect("requests have string keys only");
         line.push('\n');
@@ -63,17 +63,17 @@ impl Channel {
         let written = self.socket.write_all(line.as_bytes());
         drop(lock);
         written.map_err(|e| LabError::Lost(format!("the lab has ended: {e}")))?;
-        self.reply()
+        self.response()
     }
 
-    /// Waits for the next reply.
-    pub(super) fn reply(&mut self) -> Result<Message, LabError> {
-        let deadline = Instant::now() + REPLY_DEADLINE;
+    /// Waits for the next response.
+    pub(super) fn response(&mut self) -> Result<Message, LabError> {
+        let deadline = Instant::now() + RESPONSE_DEADLINE;
         loop {
             match self.receive(deadline)? {
                 None => {
                     return Err(LabError::Lost(format!(
-                        "no reply from the lab agent within {REPLY_DEADLINE:?}"
+                        "no response from the lab agent within {RESPONSE_DEADLINE:?}"
                     )));
                 }
                 Some(Message::Refused { reason }) => return Err(LabError::system(reason)),
@@ -81,7 +81,7 @@ impl Channel {
                 Some(message @ (Message::Output { .. } | Message::Exited { .. })) => {
                     self.events.push_back(message)
                 }
-                Some(reply) => return Ok(reply),
+                Some(response) => return Ok(response),
             }
         }
     }

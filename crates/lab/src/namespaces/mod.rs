@@ -99,9 +99,11 @@ impl Namespaces {
             brake: None,
             sampling: Sampling::Off,
         };
-        match lab.channel.reply()? {
+        match lab.channel.response()? {
             Message::Up(facts) => lab.facts = facts,
-            other => return Err(LabError::Lost(format!("cannot raise the lab: unexpected reply {other:?}"))),
+            other => {
+                return Err(LabError::Lost(format!("cannot raise the lab: unexpected response {other:?}")));
+            }
         }
         Ok(lab)
     }
@@ -142,7 +144,7 @@ impl Namespaces {
                 self.written.push(Written { role: launch.role, system: launch.system.clone(), lines });
                 Ok(())
             }
-            other => Err(LabError::Lost(format!("unexpected reply to a request for files: {other:?}"))),
+            other => Err(LabError::Lost(format!("unexpected response to a request for files: {other:?}"))),
         }
     }
 
@@ -194,7 +196,9 @@ impl Namespaces {
     fn listeners_of(&mut self, host: HostName, ready: Ready) -> Result<Vec<SocketAddr>, LabError> {
         match self.channel.request(&Request::Listeners { host, udp: ready == Ready::Datagrams })? {
             Message::Listeners { addresses } => Ok(addresses),
-            other => Err(LabError::Lost(format!("unexpected reply to a request for listeners: {other:?}"))),
+            other => {
+                Err(LabError::Lost(format!("unexpected response to a request for listeners: {other:?}")))
+            }
         }
     }
 
@@ -229,7 +233,9 @@ impl Namespaces {
     fn window(&mut self, [start, end]: [Nanos; 2]) -> Result<WindowRecord, LabError> {
         match self.channel.request(&Request::Window { start, end })? {
             Message::Window(record) => Ok(record),
-            other => Err(LabError::Lost(format!("unexpected reply to a request for CPU times: {other:?}"))),
+            other => {
+                Err(LabError::Lost(format!("unexpected response to a request for CPU times: {other:?}")))
+            }
         }
     }
 }
@@ -315,7 +321,7 @@ impl Lab for Namespaces {
         let usage = match self.channel.request(&Request::Usage)? {
             Message::Usage { processes } => processes,
             other => {
-                return Err(LabError::Lost(format!("unexpected reply to a request for usage: {other:?}")));
+                return Err(LabError::Lost(format!("unexpected response to a request for usage: {other:?}")));
             }
         };
         let servers: Vec<_> =

@@ -58,7 +58,7 @@ impl Namespaces {
         match self.channel.request(&Request::Interface { address })? {
             Message::Interface { facts } => Ok(facts),
             other => {
-                Err(LabError::Lost(format!("unexpected reply to a request for an interface: {other:?}")))
+                Err(LabError::Lost(format!("unexpected response to a request for an interface: {other:?}")))
             }
         }
     }

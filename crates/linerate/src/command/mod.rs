@@ -46,7 +46,7 @@ use crate::output::{self, note, warn};
 use crate::programs::elsewhere;
 use crate::report::model::Report;
 use crate::report::{Style, files, format};
-use crate::subject::ask::{Answer, ask};
+use crate::subject::ask::{Outcome, ask};
 use crate::system::Registry;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -124,12 +124,12 @@ pub fn lab_ask(question: &str) -> Result<ExitCode, Error> {
     let question = serde_json::from_str(&question)
         .map_err(|e| Error::Input(format!("the question is not valid: {e}")))?;
     let mut lines = String::new();
-    let mut add = |answer: &Answer| {
-        lines += &serde_json::to_string(answer).expect("an answer has string keys only");
+    let mut add = |outcome: &Outcome| {
+        lines += &serde_json::to_string(outcome).expect("an outcome has string keys only");
         lines.push('\n');
     };
-    if let Err(reason) = ask(&question, |response| add(&Answer::Response(response))) {
-        add(&Answer::None { reason });
+    if let Err(reason) = ask(&question, |response| add(&Outcome::Response(response))) {
+        add(&Outcome::None { reason });
     }
     print(&lines)?;
     Ok(ExitCode::SUCCESS)

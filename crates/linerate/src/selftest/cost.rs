@@ -56,7 +56,7 @@ pub fn rows(way: Way) -> Vec<Row> {
     ]
 }
 
-/// Messages over TCP and their answers, between sockets of one thread: neither end waits for a CPU, so no
+/// Messages over TCP and their responses, between sockets of one thread: neither end waits for a CPU, so no
 /// wake-up is in it. Sockets that were used 100 ms ago are in no cache, and take longer. Takes a second.
 ///
 /// # Errors

@@ -58,7 +58,8 @@ pub struct Case {
     judge: fn(&Case, &Done, &Done) -> Vec<Row>,
 }
 
-/// The way of a message and its answer through the loopback, without a wake-up ([`cost::way`]). Nanoseconds.
+/// The way of a message and its response through the loopback, without a wake-up ([`cost::way`]).
+/// Nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Way {
     /// The median over one pair of sockets, one message after the other.
@@ -273,7 +274,7 @@ fn judge_stall(case: &Case, server: &Done, client: &Done) -> Vec<Row> {
 fn judge_errors(_: &Case, server: &Done, client: &Done) -> Vec<Row> {
     let failed = |done: &Done, kind: &ErrorKind| done.errors.0.get(kind).copied().unwrap_or(0);
     // On a connection that has answered before, such a request is sent again, and has not failed.
-    let unanswered = [ErrorKind::Reset, ErrorKind::EmptyReply];
+    let unanswered = [ErrorKind::Reset, ErrorKind::EmptyResponse];
     let ended =
         |done: &Done| done.closed_idle + unanswered.iter().map(|kind| failed(done, kind)).sum::<u64>();
     let mut rows = vec![

@@ -38,10 +38,10 @@ pub struct Question {
     pub times: u32,
 }
 
-/// A line.
+/// What one request came to: a line of the output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum Outcome {
     Response(Response),
     None { reason: String },
 }
@@ -126,7 +126,7 @@ const H2_HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 /// The protocol of a server that answers no request of HTTP/1, if that is found out.
 fn protocol(address: SocketAddr) -> Option<&'static str> {
-    let answer = |hello: &[u8]| {
+    let spoken_after = |hello: &[u8]| {
         let mut stream = connect(address).ok()?;
         stream.set_read_timeout(Some(HELLO)).ok()?;
         stream.write_all(hello).ok()?;
@@ -134,7 +134,7 @@ fn protocol(address: SocketAddr) -> Option<&'static str> {
         let n = stream.read(&mut start).ok()?;
         spoken(&start[..n])
     };
-    answer(&TLS_HELLO).or_else(|| answer(H2_HELLO)).filter(|protocol| *protocol != "HTTP/1.1")
+    spoken_after(&TLS_HELLO).or_else(|| spoken_after(H2_HELLO)).filter(|protocol| *protocol != "HTTP/1.1")
 }
 
 /// What is to be done about a protocol.
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((content.status, content.bytes, content.start.as_str()), (200, 5, "hello"));
         assert!(stays_open);
         let more = response("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloX").unwrap();
-        assert_eq!(more, (content, false), "what follows is the answer to nothing");
+        assert_eq!(more, (content, false), "what follows is the response to nothing");
         let chunked =
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n";
         assert_eq!(response(chunked).unwrap(), with_length);

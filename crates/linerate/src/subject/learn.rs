@@ -2,7 +2,7 @@
 //! how long they have to be loaded until their rates and their CPU times are steady. `run.json` has all of it
 //! beside the plan.
 
-use super::ask::{ASK, Answer, Question, Response, option};
+use super::ask::{ASK, Outcome, Question, Response, option};
 use super::start::{Starter, of_lab, ready_within, until_ready};
 use super::windows::Windows;
 use super::{RESPONSES, Servers};
@@ -84,9 +84,9 @@ impl Learner {
         let at_start = a.now();
         // The baseline's responses are the first to be known.
         if self.baseline.is_empty() {
-            self.answers(b, servers, 0)?;
+            self.responses(b, servers, 0)?;
         }
-        self.answers(a, servers, command)?;
+        self.responses(a, servers, command)?;
         let [one, two] = self.warm_up([&mut *a, &mut *b], servers, indices)?;
         let time = one.time_to_warm().max(two.time_to_warm());
         let of = |windows: &Windows| Warmup {
@@ -112,7 +112,7 @@ impl Learner {
     }
 
     /// The responses to each request, one request after the other, and their check.
-    fn answers(&mut self, lab: &mut dyn Lab, servers: &mut Servers, index: usize) -> Result<(), Error> {
+    fn responses(&mut self, lab: &mut dyn Lab, servers: &mut Servers, index: usize) -> Result<(), Error> {
         let (server, load) = (servers.server(index), &servers.load);
         let Some(address) = server.reached().filter(|_| load.layer == "http") else { return Ok(()) };
         let subject = server.subject();
@@ -124,7 +124,7 @@ impl Learner {
         let n = requests.len();
         let question = Question { address, host, requests, times: RESPONSES };
         let within = if server.is_started_here() { ready_within(load) } else { Duration::ZERO };
-        let answers = until_ready(lab, within, |lab| {
+        let responses = until_ready(lab, within, |lab| {
             let (responses, reason) = self.asked(lab, &name, &question)?;
             if responses.len() < n * RESPONSES as usize {
                 let reason = reason.unwrap_or_else(|| "it sent no response".into());
@@ -135,8 +135,8 @@ impl Learner {
             let is_ready = responses.iter().all(|response| is_expected(load.given, response));
             Ok((Ok(responses), is_ready))
         })??;
-        for (number, answers) in answers.chunks(RESPONSES as usize).enumerate() {
-            self.check(servers, index, number, answers)?;
+        for (number, responses) in responses.chunks(RESPONSES as usize).enumerate() {
+            self.check(servers, index, number, responses)?;
         }
         Ok(())
     }
@@ -152,10 +152,10 @@ impl Learner {
         let program = std::env::current_exe().map_err(Error::file(&PathBuf::from("/proc/self/exe")))?;
         let run = self.starter.run(lab, name, (program, vec![ASK.into(), question]))?;
         let (mut responses, mut reason) = (Vec::new(), None);
-        for answer in run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()) {
-            match answer {
-                Answer::Response(response) => responses.push(response),
-                Answer::None { reason: why } => reason = Some(why),
+        for outcome in run.stdout.iter().filter_map(|line| serde_json::from_str(line).ok()) {
+            match outcome {
+                Outcome::Response(response) => responses.push(response),
+                Outcome::None { reason: why } => reason = Some(why),
             }
         }
         Ok((responses, reason))
@@ -182,13 +182,13 @@ impl Learner {
         servers: &mut Servers,
         index: usize,
         number: usize,
-        answers: &[Response],
+        responses: &[Response],
     ) -> Result<(), Error> {
-        let Some(common) = Response::common(answers) else { return Ok(()) };
+        let Some(common) = Response::common(responses) else { return Ok(()) };
         let (subject, request) = (&servers.subjects[index], &servers.load.requests[number]);
         let name = subject.name();
         let asked = format!("{} {}", request.method, subject.path(&servers.load, request));
-        let described = format!("{name} answers {asked} with {}", described(common, &answers[0]));
+        let described = format!("{name} answers {asked} with {}", described(common, &responses[0]));
         let given = servers.load.given;
         if let Some(other) = first_difference(servers.expectation(number), common) {
             return Err(Error::NothingMeasured(match self.baseline.get(number) {
@@ -200,7 +200,7 @@ impl Learner {
             }));
         }
         if self.baseline.len() == number {
-            let status = common.status.unwrap_or(answers[0].status);
+            let status = common.status.unwrap_or(responses[0].status);
             if given.status.is_none() && !(200..400).contains(&status) {
                 return Err(Error::NothingMeasured(format!(
                     "{described}\nask for another path with --url, or say that it is right: \

@@ -114,11 +114,11 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
     let requests = vec![request];
     let question =
         Question { address, host: target.host.clone(), requests: requests.clone(), times: RESPONSES };
-    let mut answers = Vec::new();
-    ask::ask(&question, |answer| answers.push(answer)).map_err(|e| failed(&e))?;
-    let expect = Response::common(&answers).unwrap_or_default();
+    let mut responses = Vec::new();
+    ask::ask(&question, |response| responses.push(response)).map_err(|e| failed(&e))?;
+    let expect = Response::common(&responses).unwrap_or_default();
     if expect.status.is_none_or(|status| status >= 400) {
-        let Response { status, start, .. } = &answers[0];
+        let Response { status, start, .. } = &responses[0];
         return Err(failed(&format!("it answers with status {status}: {start:?}")));
     }
     let load = PlannedLoad { layer: "http".into(), place: Place::Local, requests, ..PlannedLoad::default() };

@@ -137,12 +137,12 @@ pub(super) fn until_ready<T>(
     let (begin, mut pause) = (Instant::now(), FIRST_PAUSE);
     loop {
         match ask(lab) {
-            Ok((answer, true)) => return Ok(answer),
+            Ok((response, true)) => return Ok(response),
             Ok(_) if begin.elapsed() < within && lab.is_running() => {
                 sleep(pause);
                 pause = (2 * pause).min(LONGEST_PAUSE);
             }
-            answered => return answered.map(|(answer, _)| answer),
+            answered => return answered.map(|(response, _)| response),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::stats::check::{LEAST_OPERATIONS, LEAST_PAUSE, LONGEST_STALL};
 use linerate_contract::Nanos;
 
 /// A server that sends less than this share of its usual packets makes no progress: what is left are the
-/// kernel's answers to probes of its window.
+/// kernel's responses to probes of its window.
 const NEXT_TO_NOTHING: f64 = 0.01;
 /// A pause is seen by samples, one each 10 ms. With fewer of them in it the agent did not run either: the
 /// machine did not run, and not the server.

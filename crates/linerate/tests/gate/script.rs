@@ -1,4 +1,4 @@
-//! Scripts with answers by build.
+//! Scripts with responses by build.
 
 use crate::common::{self, Folder, Output};
 use std::fmt::Write;
@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A machine on which a pipe takes 0.2 s for 1000 requests, in both builds unless a test has other answers.
+/// A machine on which a pipe takes 0.2 s for 1000 requests, in both builds unless a test has other responses.
 pub(crate) struct Script {
     folder: Folder,
     head: String,
     systems: String,
-    answers: String,
-    /// What every answer has beside its own keys.
+    responses: String,
+    /// What every response has beside its own keys.
     beside: &'static str,
 }
 
@@ -25,12 +25,12 @@ impl Script {
             folder: Folder::new(&format!("script-{name}")),
             head: String::new(),
             systems: systems + "\n'pipe@base' = '4.0'\n'pipe@head' = '4.1'\n",
-            answers: String::new(),
+            responses: String::new(),
             beside: "",
         }
     }
 
-    /// Other processes and other guests use the CPUs, too: keys of each answer.
+    /// Other processes and other guests use the CPUs, too: keys of each response.
     pub(crate) fn beside(self, keys: &'static str) -> Self {
         Self { beside: keys, ..self }
     }
@@ -48,7 +48,8 @@ impl Script {
 
     pub(crate) fn seconds(mut self, cell: &str, seconds: &[f64], relay: f64) -> Self {
         let cpu = format!("{{ client = 0.05, relay = {relay}, server = 0.06 }}");
-        let _ = writeln!(self.answers, "[[answers]]\ncell = '{cell}'\nseconds = {seconds:?}\ncpu = {cpu}");
+        let _ =
+            writeln!(self.responses, "[[responses]]\ncell = '{cell}'\nseconds = {seconds:?}\ncpu = {cpu}");
         self
     }
 
@@ -56,21 +57,22 @@ impl Script {
     pub(crate) fn writes(mut self, cell: &str, lines: &[&str]) -> Self {
         self = self.cell(cell, 0.2, 0.003);
         let lines = serde_json::to_string(lines).unwrap();
-        let _ = writeln!(self.answers, "stderr = {lines}");
+        let _ = writeln!(self.responses, "stderr = {lines}");
         self
     }
 
     /// The measurement of these cells fails.
     pub(crate) fn fails(mut self, cell: &str, reason: &str) -> Self {
         let fails = format!("{{ stage = 'measure', reason = '{reason}' }}");
-        let _ = writeln!(self.answers, "[[answers]]\ncell = '{cell}'\nfails = {fails}");
+        let _ = writeln!(self.responses, "[[responses]]\ncell = '{cell}'\nfails = {fails}");
         self
     }
 
     /// Their verification fails in these rounds.
     pub(crate) fn fails_in(mut self, cell: &str, rounds: &[u32]) -> Self {
         self = self.cell(cell, 0.2, 0.0);
-        let _ = writeln!(self.answers, "fails = {{ stage = 'verify', reason = 'odd', rounds = {rounds:?} }}");
+        let _ =
+            writeln!(self.responses, "fails = {{ stage = 'verify', reason = 'odd', rounds = {rounds:?} }}");
         self
     }
 
@@ -101,14 +103,14 @@ impl Script {
             folder: Folder::new("unused"),
             head: String::new(),
             systems: String::new(),
-            answers: String::new(),
+            responses: String::new(),
             beside: "",
         };
-        let usual = whole.cell("*/pipe*", 0.2, 0.003).answers;
+        let usual = whole.cell("*/pipe*", 0.2, 0.003).responses;
         let host = "[host]\nkernel = '6.0-scripted'\ncpu_model = 'Scripted CPU'\ncpus = 4\n";
-        let answers = format!("{}{usual}", self.answers);
-        let answers = answers.replace("[[answers]]\n", &format!("[[answers]]\n{}\n", self.beside));
-        let text = format!("{}{host}[systems]\n{}\n{answers}", self.head, self.systems);
+        let responses = format!("{}{usual}", self.responses);
+        let responses = responses.replace("[[responses]]\n", &format!("[[responses]]\n{}\n", self.beside));
+        let text = format!("{}{host}[systems]\n{}\n{responses}", self.head, self.systems);
         fs::create_dir_all(self.folder.path()).unwrap();
         let path = self.folder.path().join("script.toml");
         fs::write(&path, text).unwrap();

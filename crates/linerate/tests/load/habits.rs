@@ -1,39 +1,9 @@
 //! `linerate load` of servers with habits: what is no failure is none, and a failure has a cause and a next
 //! step.
 
-use crate::{engine_is_built, linerate};
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use crate::{engine_is_built, linerate, load, serving};
+use std::io::Write;
 use std::time::Duration;
-
-/// A server that lets `answer` deal with each request on a connection, until it returns false.
-fn serving(answer: impl Fn(&mut TcpStream) -> bool + Clone + Send + 'static) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let answer = answer.clone();
-            std::thread::spawn(move || {
-                let (mut head, mut byte) = (Vec::new(), [0]);
-                while matches!(stream.read(&mut byte), Ok(1)) {
-                    head.push(byte[0]);
-                    if head.ends_with(b"\r\n\r\n") {
-                        head.clear();
-                        if !answer(&mut stream) {
-                            return;
-                        }
-                    }
-                }
-            });
-        }
-    });
-    format!("http://{address}")
-}
-
-fn load(arguments: &[&str]) -> (String, Option<i32>) {
-    let output = linerate(&[&["load"], arguments].concat());
-    (String::from_utf8([output.stdout, output.stderr].concat()).unwrap(), output.status.code())
-}
 
 const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found";
 

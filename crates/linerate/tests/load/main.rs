@@ -12,7 +12,8 @@ mod streams;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -298,4 +299,34 @@ fn serve_replaces_no_file_but_its_own_ca_certificate() {
     drop(Server::serve(&arguments));
     assert_ne!(std::fs::read(&file).unwrap(), first);
     std::fs::remove_file(&file).unwrap();
+}
+
+/// A server that lets `respond` deal with each request on a connection, until it returns false.
+fn serving(respond: impl Fn(&mut TcpStream) -> bool + Clone + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let respond = respond.clone();
+            std::thread::spawn(move || {
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while matches!(stream.read(&mut byte), Ok(1)) {
+                    head.push(byte[0]);
+                    if head.ends_with(b"\r\n\r\n") {
+                        head.clear();
+                        if !respond(&mut stream) {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+/// What `linerate load` prints, and its exit status.
+fn load(arguments: &[&str]) -> (String, Option<i32>) {
+    let output = linerate(&[&["load"], arguments].concat());
+    (String::from_utf8([output.stdout, output.stderr].concat()).unwrap(), output.status.code())
 }

@@ -173,7 +173,7 @@ fn a_sweep_has_a_row_for_each_rate_and_a_bound_that_all_meet_has_a_least_rate() 
 }
 
 /// Answers each request of each connection, and passes on the head of the first.
-fn answers(accept: impl Fn() -> Box<dyn ReadWrite> + Send + 'static) -> std::sync::mpsc::Receiver<String> {
+fn heads(accept: impl Fn() -> Box<dyn ReadWrite> + Send + 'static) -> std::sync::mpsc::Receiver<String> {
     let (heads, first) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         loop {
@@ -211,7 +211,7 @@ fn a_unix_socket_is_loaded_by_its_path() {
     }
     let socket = std::env::temp_dir().join(format!("linerate-test-{}.sock", std::process::id()));
     let listener = UnixListener::bind(&socket).unwrap();
-    let heads = answers(move || Box::new(listener.accept().unwrap().0));
+    let heads = heads(move || Box::new(listener.accept().unwrap().0));
     let path = socket.to_str().unwrap();
     for more in [&[][..], &["--no-keepalive"], &["--rate", "1000"]] {
         let words = ["load", "http://shop/items", "--unix-socket", path, "-n", "200"];
@@ -238,7 +238,7 @@ fn a_proxy_gets_whole_urls_or_opens_a_tunnel() {
         (listener, address)
     };
     let (listener, address) = listen();
-    let heads = answers(move || Box::new(listener.accept().unwrap().0));
+    let heads = heads(move || Box::new(listener.accept().unwrap().0));
     let proxy = format!("http://me:secret@{address}");
     let output = linerate(&["load", "http://shop.example/a", "--proxy", &proxy, "-n", "20"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -285,7 +285,7 @@ fn several_urls_of_one_server_are_requested_as_often_as_each_other() {
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let heads = answers(move || Box::new(listener.accept().unwrap().0));
+    let heads = heads(move || Box::new(listener.accept().unwrap().0));
     let urls = [format!("{url}/a"), format!("{url}/b")];
     let output = linerate(&["load", &urls[0], &urls[1], "-n", "4096", "-t", "1"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,6 +1,6 @@
 //! What `linerate load` sends, and where: any bytes, from any address, to any address of a name.
 
-use crate::{LINERATE, engine_is_built, linerate};
+use crate::{LINERATE, engine_is_built, load, serving};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
@@ -9,37 +9,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
-fn load(arguments: &[&str]) -> (String, Option<i32>) {
-    let output = linerate(&[&["load"], arguments].concat());
-    (String::from_utf8([output.stdout, output.stderr].concat()).unwrap(), output.status.code())
-}
-
 /// A server that answers requests whose bodies have `length` bytes; the bodies, and who sent them.
 fn taking(length: usize) -> (String, Receiver<(Vec<u8>, SocketAddr)>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
     let (sender, bodies) = channel();
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let (sender, from) = (sender.clone(), stream.peer_addr().unwrap());
-            std::thread::spawn(move || {
-                let (mut head, mut byte) = (Vec::new(), [0]);
-                while matches!(stream.read(&mut byte), Ok(1)) {
-                    head.push(byte[0]);
-                    if head.ends_with(b"\r\n\r\n") {
-                        head.clear();
-                        let mut body = vec![0; length];
-                        if stream.read_exact(&mut body).is_err() {
-                            return;
-                        }
-                        let _ = sender.send((body, from));
-                        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-                    }
-                }
-            });
-        }
+    let url = serving(move |stream| {
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).is_ok()
+            && sender.send((body, stream.peer_addr().unwrap())).is_ok()
+            && stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_ok()
     });
-    (format!("http://{address}"), bodies)
+    (url, bodies)
 }
 
 #[test]

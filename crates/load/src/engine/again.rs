@@ -1,4 +1,4 @@
-//! Operations that are sent again, since their peer has not looked at them; and what is noted of an answer
+//! Operations that are sent again, since their peer has not looked at them; and what is noted of a response
 //! before its end.
 
 use super::context::OPENED;

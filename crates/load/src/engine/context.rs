@@ -5,7 +5,7 @@ use super::paced::Pacer;
 use super::round::Round;
 use super::slot::{Phase, Slot};
 use crate::clock;
-use crate::layer::{Answer, Begun, Flow, Layer, Reply, Wrong};
+use crate::layer::{Begun, Flow, Layer, Progress, Response, Wrong};
 use crate::meter::Meter;
 use crate::waiter::Waiter;
 use linerate_contract::{ErrorKind, Nanos};
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 pub enum Sent {
     Whole,
     Blocked,
-    /// The answer came before all of the request was sent.
+    /// The response came before all of the request was sent.
     Answered,
 }
 
@@ -148,7 +148,7 @@ impl<L: Layer> Context<L> {
         slot: &mut Slot<L::Connection>,
         cut: Result<Flow, ErrorKind>,
     ) -> Result<Sent, ErrorKind> {
-        if self.layer.has_early_answer(slot.connection.as_mut().expect(OPENED)) {
+        if self.layer.has_early_response(slot.connection.as_mut().expect(OPENED)) {
             return Ok(Sent::Answered);
         }
         cut?;
@@ -172,17 +172,17 @@ impl<L: Layer> Context<L> {
     /// Receives; registers the socket if it has to wait, or if its turn is over.
     ///
     /// # Errors
-    /// As [`Layer::receive`]; an answer that is not the expected one.
+    /// As [`Layer::receive`]; a response that is not the expected one.
     #[inline(always)]
-    pub fn receive(&mut self, slot: &mut Slot<L::Connection>) -> Result<Option<Answer>, ErrorKind> {
+    pub fn receive(&mut self, slot: &mut Slot<L::Connection>) -> Result<Option<Response>, ErrorKind> {
         match self.receive_any(slot)? {
-            Some(Ok(answer)) => Ok(Some(answer)),
+            Some(Ok(response)) => Ok(Some(response)),
             Some(Err(wrong)) => Err(wrong.kind),
             None => Ok(None),
         }
     }
 
-    /// As [`Self::receive`], where a connection outlives a wrong answer: [`Self::end`] counts it.
+    /// As [`Self::receive`], where a connection outlives a wrong response: [`Self::end`] counts it.
     ///
     /// # Errors
     /// As [`Layer::receive`].
@@ -190,42 +190,42 @@ impl<L: Layer> Context<L> {
     pub fn receive_any(
         &mut self,
         slot: &mut Slot<L::Connection>,
-    ) -> Result<Option<Result<Answer, Wrong>>, ErrorKind> {
-        let reply = self.layer.receive(slot.connection.as_mut().expect(OPENED))?;
+    ) -> Result<Option<Result<Response, Wrong>>, ErrorKind> {
+        let response = self.layer.receive(slot.connection.as_mut().expect(OPENED))?;
         if self.meter.times_events() {
             self.note_events(slot);
         }
-        match reply {
-            Reply::Complete(answer) => {
+        match response {
+            Progress::Complete(response) => {
                 if L::TIMED && !std::mem::replace(&mut slot.interest, EpollFlags::empty()).is_empty() {
                     // What still arrives would end every wait. The socket is registered; no other error is
                     // possible.
                     let _ = self.epoll.delete(slot.connection.as_ref().expect(OPENED));
                 }
-                return Ok(Some(Ok(answer)));
+                return Ok(Some(Ok(response)));
             }
-            Reply::Wrong(wrong) => return Ok(Some(Err(wrong))),
-            Reply::Waiting => self.wait(slot, EpollFlags::EPOLLIN)?,
-            Reply::Blocked => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?,
-            Reply::Unfinished => self.come_back(slot)?,
+            Progress::Wrong(wrong) => return Ok(Some(Err(wrong))),
+            Progress::Waiting => self.wait(slot, EpollFlags::EPOLLIN)?,
+            Progress::Blocked => self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT)?,
+            Progress::Unfinished => self.come_back(slot)?,
         }
         self.note_first(slot);
         Ok(None)
     }
 
-    /// Counts an operation whose answer is complete; returns whether its connection can carry another one.
+    /// Counts an operation whose response is complete; returns whether its connection can carry another one.
     #[inline]
     pub fn end<const PACED: bool>(
         &mut self,
         slot: &mut Slot<L::Connection>,
-        answer: Result<Answer, Wrong>,
+        response: Result<Response, Wrong>,
         now: Nanos,
     ) -> bool {
         slot.has_served = true;
         let row = if L::SEVERAL { self.layer.answered() } else { 0 };
         let has_details = L::SEVERAL || slot.first != Nanos::ZERO;
-        match answer {
-            Ok(Answer { bytes, verified, reusable }) => {
+        match response {
+            Ok(Response { bytes, verified, reusable }) => {
                 let counts = if PACED {
                     self.meter.succeed_paced(slot.due, slot.began, now, bytes, verified)
                 } else {
@@ -270,9 +270,9 @@ impl<L: Layer> Context<L> {
         }
     }
 
-    /// The request was sent: registers the socket for the answer.
+    /// The request was sent: registers the socket for the response.
     #[inline]
-    pub fn expect_answer(&mut self, slot: &mut Slot<L::Connection>) {
+    pub fn expect_response(&mut self, slot: &mut Slot<L::Connection>) {
         slot.phase = Phase::Receiving;
         if let Err(kind) = self.wait(slot, EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP) {
             self.fail_and_pause(slot, kind);
@@ -280,13 +280,13 @@ impl<L: Layer> Context<L> {
     }
 
     /// The operation failed: its connection is closed, and the next step opens another. Pipelined operations
-    /// behind it fail as well, unless the answer was wrong and not the connection.
+    /// behind it fail as well, unless the response was wrong and not the connection.
     ///
     /// An operation that met the end of a connection on which others were answered before has not failed: it
     /// is sent again on another one, as other clients do (RFC 9110 section 9.2.2, RFC 9112 section 9.3.1).
     #[cold]
     pub fn fail(&mut self, slot: &mut Slot<L::Connection>, kind: ErrorKind) {
-        let may_be_again = slot.has_served && matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply);
+        let may_be_again = slot.has_served && matches!(kind, ErrorKind::Reset | ErrorKind::EmptyResponse);
         if let Some(connection) = slot.connection.as_mut().filter(|_| may_be_again)
             && self.layer.can_send_again(connection, kind)
         {

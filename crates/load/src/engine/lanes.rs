@@ -2,7 +2,7 @@
 
 use super::context::OPENED;
 use super::{Context, Phase, Slot};
-use crate::layer::{Answer, Begun, Ending, Flow, LaneEnd, Lanes, MAX_READS, Reply};
+use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, MAX_READS, Progress, Response};
 use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::EpollFlags;
 
@@ -82,9 +82,9 @@ impl<L: Lanes> Context<L> {
     pub fn exchange(&mut self, slot: &mut Slot<L::Connection>) -> Result<(), ErrorKind> {
         let mut has_more = true;
         for _ in 0..MAX_READS {
-            let reply = self.layer.receive(slot.connection.as_mut().expect(OPENED));
+            let response = self.layer.receive(slot.connection.as_mut().expect(OPENED));
             self.settle();
-            has_more = reply? == Reply::Unfinished;
+            has_more = response? == Progress::Unfinished;
             if !has_more {
                 break;
             }
@@ -102,7 +102,7 @@ impl<L: Lanes> Context<L> {
             return false;
         }
         if self.layer.is_over(connection) {
-            // The peer may still keep its end; nothing waits for its answer.
+            // The peer may still keep its end; nothing waits for its response.
             self.layer.close(connection, self.last);
             slot.close();
         }
@@ -170,7 +170,7 @@ impl<L: Lanes> Context<L> {
         for Ending { begun: Begun { due, sent }, first, request, end } in self.layer.ended() {
             let base = if is_paced { due } else { sent };
             match end {
-                LaneEnd::Answered(Answer { bytes, verified, .. }) => {
+                LaneEnd::Answered(Response { bytes, verified, .. }) => {
                     let counts = if is_paced {
                         self.meter.succeed_paced(due, sent, self.last, bytes, verified)
                     } else {

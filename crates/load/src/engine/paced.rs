@@ -2,7 +2,7 @@
 //!
 //! The schedule is its own queue: it is drawn only as far as operations were sent. An operation that is due
 //! and finds no free connection waits in it, in order, and its delay counts from the intended time. After the
-//! window's end, operations that were due within it are still sent for [`GRACE`], and all answers are
+//! window's end, operations that were due within it are still sent for [`GRACE`], and all responses are
 //! awaited: to stop here would leave out the slowest.
 
 use super::{BATCH, Context, Engine, NEVER, Slot, Workload};
@@ -89,7 +89,7 @@ impl<L: Layer> Context<L> {
         }
     }
 
-    /// All that was due is sent or given up, and all answers are there.
+    /// All that was due is sent or given up, and all responses are there.
     #[inline]
     fn schedule_is_over(&self) -> bool {
         self.meter.open() == 0 && (self.next_due() == NEVER || self.last >= self.last_send())

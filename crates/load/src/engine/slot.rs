@@ -15,7 +15,7 @@ pub enum Phase {
     Sending,
     /// The request was sent.
     Receiving,
-    /// The answer is complete, and the peer has announced that it closes.
+    /// The response is complete, and the peer has announced that it closes.
     Closing,
 }
 
@@ -94,7 +94,7 @@ impl<C> Slot<C> {
     }
 
     /// The next operation is one that is sent again. It began when it was first sent: the time that a peer
-    /// has kept it without an answer is a part of it.
+    /// has kept it without a response is a part of it.
     #[cold]
     pub(super) fn again(&mut self, begun: Begun) {
         (self.due, self.began, self.is_again) = (begun.due, begun.sent, true);

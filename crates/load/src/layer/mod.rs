@@ -1,7 +1,7 @@
 //! Protocols, one file each: `layer/<name>.rs`.
 //!
-//! A layer connects, sends a request, and receives and verifies the answer. The workload decides when and how
-//! often. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
+//! A layer connects, sends a request, and receives and verifies the response. The workload decides when and
+//! how often. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
 
 pub mod echo;
 pub mod h2;
@@ -27,9 +27,9 @@ pub enum Flow {
     Blocked,
 }
 
-/// A complete answer that is what the spec expects.
+/// A complete response that is what the spec expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// Payload bytes.
     pub bytes: u64,
     /// Its content was compared, too.
@@ -38,7 +38,7 @@ pub struct Answer {
     pub reusable: bool,
 }
 
-/// A complete answer that is not what the spec expects.
+/// A complete response that is not what the spec expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrong {
     pub kind: ErrorKind,
@@ -48,14 +48,14 @@ pub struct Wrong {
 
 /// The outcome of a call of [`Layer::receive`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
-    Complete(Answer),
+pub enum Progress {
+    Complete(Response),
     Wrong(Wrong),
-    /// The answer is not complete, and the socket is empty.
+    /// The response is not complete, and the socket is empty.
     Waiting,
     /// The same, and the socket is full: something is still to be sent.
     Blocked,
-    /// The answer is not complete, and the connection's turn is over; the socket may have more.
+    /// The response is not complete, and the connection's turn is over; the socket may have more.
     Unfinished,
 }
 
@@ -118,7 +118,7 @@ pub trait Layer: Clone + Send + Sized + 'static {
         1
     }
 
-    /// The next send contains `requests` requests, at most [`Self::depth`]; the same number of answers
+    /// The next send contains `requests` requests, at most [`Self::depth`]; the same number of responses
     /// follows.
     fn ask(&mut self, _connection: &mut Self::Connection, _requests: u32) {}
 
@@ -129,27 +129,27 @@ pub trait Layer: Clone + Send + Sized + 'static {
     fn send(&mut self, connection: &mut Self::Connection) -> Result<Flow, ErrorKind>;
 
     /// Whether the peer has answered a request that is not sent in full; [`Self::receive`] then has the
-    /// answer, and the rest of the request is not sent (RFC 9112 section 9.5). Called after a send that was
+    /// response, and the rest of the request is not sent (RFC 9112 section 9.5). Called after a send that was
     /// blocked or has failed.
-    fn has_early_answer(&mut self, _connection: &mut Self::Connection) -> bool {
+    fn has_early_response(&mut self, _connection: &mut Self::Connection) -> bool {
         false
     }
 
     /// Whether the operation under way may be sent again: the connection served others before, and the peer
-    /// has ended it with this kind of error without a byte of an answer.
+    /// has ended it with this kind of error without a byte of a response.
     fn can_send_again(&mut self, _connection: &mut Self::Connection, _kind: ErrorKind) -> bool {
         false
     }
 
     /// Receives available bytes, with [`MAX_READS`] reads at most. Reads until the socket is empty, since the
-    /// engine uses edge-triggered events; otherwise returns [`Reply::Unfinished`].
+    /// engine uses edge-triggered events; otherwise returns [`Progress::Unfinished`].
     ///
     /// # Errors
-    /// A socket error, a violation of the protocol, or an answer that is not the expected one, after which
+    /// A socket error, a violation of the protocol, or a response that is not the expected one, after which
     /// the connection is of no use.
-    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind>;
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Progress, ErrorKind>;
 
-    /// Whether bytes of the answer under way have arrived.
+    /// Whether bytes of the response under way have arrived.
     fn has_begun(&self, _connection: &Self::Connection) -> bool {
         false
     }
@@ -164,7 +164,7 @@ pub trait Layer: Clone + Send + Sized + 'static {
         None
     }
 
-    /// The number of the request that the last answer belongs to, of several.
+    /// The number of the request that the last response belongs to, of several.
     fn answered(&self) -> u32 {
         0
     }
@@ -188,7 +188,7 @@ pub trait Layer: Clone + Send + Sized + 'static {
     }
 
     /// Performs the closing handshake of the protocol, if it has one. It is called after the window, and may
-    /// wait for the answer until the deadline.
+    /// wait for the response until the deadline.
     fn close(&mut self, _connection: &mut Self::Connection, _deadline: Nanos) {}
 
     /// TLS version, cipher suite and library, once a TLS connection was established.
@@ -201,12 +201,12 @@ pub trait Layer: Clone + Send + Sized + 'static {
         None
     }
 
-    /// What no peer should send and what was accepted, by name, with its number of answers.
+    /// What no peer should send and what was accepted, by name, with its number of responses.
     fn accepted(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
 
-    /// Answers by status, where the protocol has one.
+    /// Responses by status, where the protocol has one.
     fn statuses(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
@@ -235,17 +235,17 @@ impl Begun {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
     pub begun: Begun,
-    /// When the first byte of its answer arrived, if that was not at once; else zero.
+    /// When the first byte of its response arrived, if that was not at once; else zero.
     pub first: Nanos,
     /// The number of its request, of several.
     pub request: u32,
     pub end: LaneEnd,
 }
 
-/// The end of an operation, or events of an answer that goes on.
+/// The end of an operation, or events of a response that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneEnd {
-    Answered(Answer),
+    Answered(Response),
     Failed(ErrorKind),
     /// The peer has not looked at it, and ends the connection: it is sent again on another one.
     Withdrawn,

@@ -80,11 +80,12 @@ fn divisor(a: u32, b: u32) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::layer) mod tests {
     use super::*;
     use linerate_contract::Request;
 
-    fn weighted(weights: &[u32]) -> Vec<WeightedRequest> {
+    /// A GET of `/0`, `/1`, ... with these weights.
+    pub(in crate::layer) fn weighted(weights: &[u32]) -> Vec<WeightedRequest> {
         let one = |(weight, number): (&u32, usize)| WeightedRequest {
             path: format!("/{number}"),
             request: Request::default(),

@@ -7,14 +7,14 @@ use linerate_contract::{Counts, ErrorKind, Errors, EventCounts, Nanos, Recorder,
 /// More requests than this have no rows: nobody reads them, and a histogram has a quarter of a megabyte.
 const MOST_ROWS: usize = 1_000;
 
-/// Answers whose first byte and end were not in the same read.
+/// Responses whose first byte and end were not in the same read.
 #[derive(Debug, Default)]
 pub(super) struct Split {
     first: Recorder,
     whole: Recorder,
 }
 
-/// Events within answers.
+/// Events within responses.
 #[derive(Debug, Default)]
 pub(super) struct EventCounters {
     count: u64,
@@ -42,14 +42,14 @@ impl Meter {
         !self.rows.is_empty()
     }
 
-    /// Whether events within answers are timed.
+    /// Whether events within responses are timed.
     #[inline]
     pub fn times_events(&self) -> bool {
         self.events.is_some()
     }
 
     /// Counts what an operation has beside its response time, if it `counts`: which request it was, and when
-    /// its `first` byte arrived, or zero if its answer arrived at once.
+    /// its `first` byte arrived, or zero if its response arrived at once.
     pub fn details(&mut self, counts: bool, request: u32, began: Nanos, first: Nanos, now: Nanos) {
         if !counts {
             return;
@@ -105,7 +105,7 @@ impl Meter {
         }
     }
 
-    /// The time to the first byte of every operation, unless all answers arrived at once.
+    /// The time to the first byte of every operation, unless all responses arrived at once.
     pub(super) fn first_byte(&self) -> Option<Counts> {
         self.split.as_ref().map(|split| {
             let mut all = self.latency.clone();

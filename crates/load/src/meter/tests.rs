@@ -33,7 +33,7 @@ fn what_fails_after_its_deadline_is_a_timeout_whatever_the_peer_says_then() {
     assert!((0..4).all(|_| m.begin()));
     m.fail(ErrorKind::Reset, Nanos(10), Nanos(110));
     m.fail(ErrorKind::Reset, Nanos(10), Nanos(111));
-    m.fail(ErrorKind::EmptyReply, Nanos(100), Nanos(201));
+    m.fail(ErrorKind::EmptyResponse, Nanos(100), Nanos(201));
     m.fail(ErrorKind::Reset, Nanos(150), Nanos(201));
     let done = m.done(Nanos::ZERO);
     assert_eq!(done.errors.0, [(ErrorKind::Reset, 1), (ErrorKind::Timeout, 2)].into());

@@ -1,4 +1,4 @@
-//! The addresses of a server's own socket. A datagram from one of them has a forged source: an answer to it
+//! The addresses of a server's own socket. A datagram from one of them has a forged source: a response to it
 //! would arrive at the server itself, and be answered again, without end.
 
 use crate::refusal::{Doing, Refusal};

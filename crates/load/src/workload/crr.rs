@@ -1,6 +1,6 @@
 //! Connect, request, response: a new connection for each operation, closed loop.
 //!
-//! An operation lasts from before `connect(2)` until the answer is complete. Closing is not part of it, but
+//! An operation lasts from before `connect(2)` until the response is complete. Closing is not part of it, but
 //! the next one begins only afterwards. A peer that announces its close closes first (RFC 9112, section 9.6),
 //! as with other clients: the end that closes first keeps the port in TIME_WAIT, and the order determines the
 //! work of a relay.
@@ -30,21 +30,21 @@ impl<L: Layer> Workload<L> for Crr {
                     match context.ask(slot) {
                         Ok(Sent::Whole) => {
                             context.meter.connected(established.since(slot.began));
-                            // The answer cannot have arrived: a recv(2) now would be wasted.
-                            return context.expect_answer(slot);
+                            // The response cannot have arrived: a recv(2) now would be wasted.
+                            return context.expect_response(slot);
                         }
                         Ok(Sent::Answered) => {
                             context.meter.connected(established.since(slot.began));
-                            context.expect_answer(slot);
+                            context.expect_response(slot);
                         }
                         Ok(Sent::Blocked) => return,
                         Err(kind) => return context.fail_and_pause(slot, kind),
                     }
                 }
                 Phase::Receiving => match context.receive_any(slot) {
-                    Ok(Some(answer)) => {
+                    Ok(Some(response)) => {
                         let now = context.now();
-                        let reusable = context.end::<false>(slot, answer, now);
+                        let reusable = context.end::<false>(slot, response, now);
                         if slot.peer_closed {
                             context.leave(slot);
                         } else if reusable {

@@ -1,7 +1,7 @@
-//! One message to every connection, and one answer from each: an operation ends with the slowest answer.
+//! One message to every connection, and one response from each: an operation ends with the slowest response.
 //!
 //! An operation spans all connections, so one thread has them all. If one connection fails, the operation has
-//! failed, and all are opened again: late answers must not count for the next one.
+//! failed, and all are opened again: late responses must not count for the next one.
 
 use crate::client;
 use crate::engine::{Context, Phase, Slot, Workload};
@@ -25,13 +25,13 @@ impl<L: Layer> Workload<L> for Fanout {
             Phase::Idle | Phase::Closing => return,
             Phase::Connecting | Phase::Sending => context.send(slot).map(|flow| {
                 if flow == Flow::Done {
-                    context.expect_answer(slot);
+                    context.expect_response(slot);
                 }
             }),
-            Phase::Receiving => context.receive(slot).map(|answer| {
-                if let Some(answer) = answer {
+            Phase::Receiving => context.receive(slot).map(|response| {
+                if let Some(response) = response {
                     slot.phase = Phase::Idle;
-                    context.end_part(answer.bytes);
+                    context.end_part(response.bytes);
                 }
             }),
         };

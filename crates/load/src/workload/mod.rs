@@ -1,7 +1,7 @@
 //! Traffic patterns, one file each: `workload/<name>.rs`.
 //!
-//! A workload is the state machine of one connection: its first step, and the steps after an answer and after
-//! a failure. It reports to the meter. The layer handles the bytes.
+//! A workload is the state machine of one connection: its first step, and the steps after a response and
+//! after a failure. It reports to the meter. The layer handles the bytes.
 
 pub mod crr;
 pub mod fanout;

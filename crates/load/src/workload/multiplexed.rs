@@ -1,12 +1,12 @@
 //! Request, response over connections with lanes, closed loop: persistent ones with several operations under
 //! way on each, or a new one for each operation.
 //!
-//! Each lane of a connection begins its next operation when its answer is complete. What begins at the same
+//! Each lane of a connection begins its next operation when its response is complete. What begins at the same
 //! time is sent together. An operation that fails alone leaves the connection to the others; a connection
 //! that the peer ends is replaced when its last operation is over.
 //!
-//! With a connection for each operation, one lasts from the first datagram of the handshake until its answer
-//! is complete; its layer lets no second one begin.
+//! With a connection for each operation, one lasts from the first datagram of the handshake until its
+//! response is complete; its layer lets no second one begin.
 
 use crate::engine::{Context, Phase, Slot, Workload};
 use crate::layer::{Flow, Lanes};

@@ -50,15 +50,15 @@ impl<L: Layer, const KEEP: bool> Workload<L> for Paced<KEEP> {
                 // The edge is spurious.
                 Phase::Sending if !slot.assigned => return context.park(slot),
                 Phase::Sending => match context.ask(slot) {
-                    Ok(Sent::Whole) => return context.expect_answer(slot),
-                    Ok(Sent::Answered) => context.expect_answer(slot),
+                    Ok(Sent::Whole) => return context.expect_response(slot),
+                    Ok(Sent::Answered) => context.expect_response(slot),
                     Ok(Sent::Blocked) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
                 Phase::Receiving => match context.receive_any(slot) {
-                    Ok(Some(answer)) => {
+                    Ok(Some(response)) => {
                         let now = context.now();
-                        let reusable = context.end::<true>(slot, answer, now);
+                        let reusable = context.end::<true>(slot, response, now);
                         slot.assigned = false;
                         if KEEP && reusable {
                             slot.phase = Phase::Sending;

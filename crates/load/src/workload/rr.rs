@@ -1,12 +1,12 @@
 //! Request, response over persistent connections, closed loop.
 //!
-//! An operation lasts from before its request is sent until the answer is complete. The first one on a
+//! An operation lasts from before its request is sent until the response is complete. The first one on a
 //! connection begins when the connection is established; if that fails, the operation has failed. A
-//! connection that the peer closes with an answer (`Connection: close`) or after it is opened again without
+//! connection that the peer closes with a response (`Connection: close`) or after it is opened again without
 //! an error.
 //!
 //! Where the layer pipelines, several requests are sent together, and the next ones after all of their
-//! answers. Each is an operation; all of them begin with the first.
+//! responses. Each is an operation; all of them begin with the first.
 
 use crate::engine::{Context, Phase, Sent, Slot, Workload};
 use crate::layer::Layer;
@@ -33,19 +33,19 @@ impl<L: Layer> Workload<L> for Rr {
                     match context.ask(slot) {
                         Ok(Sent::Whole) => {
                             context.connected(slot, established, true);
-                            return context.expect_answer(slot);
+                            return context.expect_response(slot);
                         }
                         Ok(Sent::Answered) => {
                             context.connected(slot, established, true);
-                            context.expect_answer(slot);
+                            context.expect_response(slot);
                         }
                         Ok(Sent::Blocked) => return,
                         Err(kind) => return context.fail_and_pause(slot, kind),
                     }
                 }
                 Phase::Sending => match context.ask(slot) {
-                    Ok(Sent::Whole) => return context.expect_answer(slot),
-                    Ok(Sent::Answered) => context.expect_answer(slot),
+                    Ok(Sent::Whole) => return context.expect_response(slot),
+                    Ok(Sent::Answered) => context.expect_response(slot),
                     Ok(Sent::Blocked) => return,
                     Err(kind) => context.fail(slot, kind),
                 },
@@ -53,11 +53,11 @@ impl<L: Layer> Workload<L> for Rr {
                     unreachable!("this workload closes a connection itself when it cannot be reused")
                 }
                 Phase::Receiving => match context.receive_any(slot) {
-                    Ok(Some(answer)) => {
+                    Ok(Some(response)) => {
                         // One clock reading ends this operation and begins the next: nothing happens in
                         // between.
                         let now = context.now();
-                        if !context.end::<false>(slot, answer, now) {
+                        if !context.end::<false>(slot, response, now) {
                             context.withdraw(slot);
                             slot.close();
                         } else if slot.more > 0 {

@@ -38,9 +38,9 @@ impl<L: Layer> Workload<L> for Stream {
                 Phase::Sending => slot.phase = Phase::Receiving,
                 // Both ways: what is to be sent follows what was received.
                 Phase::Receiving => match context.receive(slot) {
-                    Ok(Some(answer)) => {
+                    Ok(Some(response)) => {
                         let now = context.now();
-                        context.meter.succeed(slot.began, now, answer.bytes, answer.verified);
+                        context.meter.succeed(slot.began, now, response.bytes, response.verified);
                         // It stays open until the window is over: closing handshakes take time.
                         slot.phase = Phase::Idle;
                     }

@@ -200,9 +200,9 @@ fn broken_frames(to: SocketAddr) -> Held {
     for frame in frames {
         let mut stream = upgraded(to);
         stream.write_all(frame).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        assert_eq!(answer.first(), Some(&0x88), "a close frame");
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).unwrap();
+        assert_eq!(response.first(), Some(&0x88), "a close frame");
     }
     Held::new()
 }

@@ -35,7 +35,7 @@ pub(crate) fn rows() -> Vec<Row> {
         rows.push(Row::new(format!("{layer} {workload}: clients that {what}"), run));
     }
     for (layer, workload) in [("udp", "stream"), ("udp", "rr"), ("kcp", "stream")] {
-        let run = move || no_answer_to_itself(layer, workload);
+        let run = move || no_response_to_itself(layer, workload);
         rows.push(Row::new(format!("{layer} {workload}: a client with the address of the server"), run));
     }
     rows
@@ -60,7 +60,7 @@ fn flows(to: SocketAddr) {
     drained(to);
 }
 
-/// Sends until an answer shows that the server has handled what came before.
+/// Sends until a response shows that the server has handled what came before.
 fn drained(to: SocketAddr) {
     let probe = UdpSocket::bind(local()).unwrap();
     probe.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
@@ -113,7 +113,7 @@ fn scattered(to: SocketAddr) {
 }
 
 /// One datagram with a forged source must not keep a server busy.
-fn no_answer_to_itself(layer: &str, workload: &str) {
+fn no_response_to_itself(layer: &str, workload: &str) {
     let mut served = Served::start(layer, workload, &Tls::default());
     let port = served.address.port();
     let Ok(raw) = socket(AddressFamily::Inet, SockType::Raw, SockFlag::empty(), SockProtocol::Udp) else {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use ErrorKind::{ConnectTimeout, Malformed, Timeout, WrongContent, WrongLength};
 
 /// What a server sends for a datagram.
-type Answer = fn(&[u8]) -> Vec<Vec<u8>>;
+type Response = fn(&[u8]) -> Vec<Vec<u8>>;
 
-/// Layer, workload, name, answers, and the kinds of failure that are right.
-const SERVERS: &[(&str, &str, &str, Answer, &[ErrorKind])] = &[
+/// Layer, workload, name, responses, and the kinds of failure that are right.
+const SERVERS: &[(&str, &str, &str, Response, &[ErrorKind])] = &[
     ("udp", "stream", "never answers", |_| vec![], &[ConnectTimeout]),
     ("udp", "stream", "returns HELLO", |bytes| vec![bytes.to_vec()], &[ConnectTimeout]),
     ("udp", "stream", "answers with garbage", |_| garbage(), &[ConnectTimeout]),
@@ -46,8 +46,8 @@ const fn report(received: u64, damaged: u64, last_ns: u64) -> Report {
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
-    for (layer, workload, what, answer, kinds) in SERVERS {
-        let run = move || fails(&spec(layer, workload, serve(*answer)), kinds);
+    for (layer, workload, what, response, kinds) in SERVERS {
+        let run = move || fails(&spec(layer, workload, serve(*response)), kinds);
         rows.push(Row::new(format!("{layer} {workload}: a server that {what}"), run));
     }
     rows.push(Row::new("udp rr: a server that answers thrice".into(), || {
@@ -82,7 +82,7 @@ fn spec(layer: &str, workload: &str, address: SocketAddr) -> Spec {
     spec
 }
 
-fn serve(answer: Answer) -> SocketAddr {
+fn serve(response: Response) -> SocketAddr {
     let socket = UdpSocket::bind(local()).unwrap();
     let address = socket.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -90,7 +90,7 @@ fn serve(answer: Answer) -> SocketAddr {
         // A client that has ended is an error of the next call, and no reason to end.
         loop {
             if let Ok((length, from)) = socket.recv_from(&mut buffer) {
-                answer(&buffer[..length]).iter().for_each(|bytes| drop(socket.send_to(bytes, from)));
+                response(&buffer[..length]).iter().for_each(|bytes| drop(socket.send_to(bytes, from)));
             }
         }
     });

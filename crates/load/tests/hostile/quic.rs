@@ -180,7 +180,7 @@ fn heads(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
     held
 }
 
-/// From one socket; the answers are never read.
+/// From one socket; the responses are never read.
 fn handshakes(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
     let mut peer = Peer::new(None);
     for number in 0..6_000 {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ErrorKind::{
-    ConnectTimeout, EmptyReply, Malformed, Reset, Timeout, TlsFailed, Truncated, WrongContent, WrongLength,
-    WrongStatus,
+    ConnectTimeout, EmptyResponse, Malformed, Reset, Timeout, TlsFailed, Truncated, WrongContent,
+    WrongLength, WrongStatus,
 };
 
 const ALL: &[&str] = &["http", "https", "tcp", "tls", "websocket", "wss"];
@@ -46,14 +46,14 @@ type Behaviour = fn(&mut dyn Peer);
 
 /// Name, layers, behaviour, and the kinds of failure that are right.
 const SERVERS: &[(&str, &[&str], Behaviour, &[ErrorKind])] = &[
-    ("closes at once", ALL, |_| {}, &[EmptyReply, Truncated, Reset]),
-    ("resets the connection", ALL, reset, &[Reset, EmptyReply, Truncated, TlsFailed]),
+    ("closes at once", ALL, |_| {}, &[EmptyResponse, Truncated, Reset]),
+    ("resets the connection", ALL, reset, &[Reset, EmptyResponse, Truncated, TlsFailed]),
     ("never answers", ALL, |_| wait(), &[Timeout, ConnectTimeout]),
     (
         "sends garbage",
         ALL,
         |peer| send(peer, &garbage()),
-        &[Malformed, WrongLength, WrongContent, EmptyReply],
+        &[Malformed, WrongLength, WrongContent, EmptyResponse],
     ),
     (
         "sends garbage without end",
@@ -70,7 +70,7 @@ const SERVERS: &[(&str, &[&str], Behaviour, &[ErrorKind])] = &[
     ("has a head without end", HTTP, |peer| http(peer, "HTTP/1.1 200 OK\r\nX: ", "xxxxxxxx"), &[Malformed]),
     ("has headers without end", HTTP, |peer| http(peer, "HTTP/1.1 200 OK\r\n", "X: y\r\n"), &[Malformed]),
     ("has a body without end", HTTP, |peer| http(peer, "HTTP/1.1 200 OK\r\n\r\n", "abcd"), &[Timeout]),
-    ("has interim answers without end", HTTP, |peer| http(peer, "", "HTTP/1.1 100 C\r\n\r\n"), &[Timeout]),
+    ("has interim responses without end", HTTP, |peer| http(peer, "", "HTTP/1.1 100 C\r\n\r\n"), &[Timeout]),
     (
         "has chunks without end",
         HTTP,
@@ -169,7 +169,7 @@ const SERVERS: &[(&str, &[&str], Behaviour, &[ErrorKind])] = &[
 
 /// The same of a server that has TLS and does this in place of the handshake.
 const BEFORE_TLS: &[(&str, Behaviour, &[ErrorKind])] = &[
-    ("closes before the handshake", |_| {}, &[TlsFailed, EmptyReply, Reset]),
+    ("closes before the handshake", |_| {}, &[TlsFailed, EmptyResponse, Reset]),
     ("never begins the handshake", |_| wait(), &[Timeout, ConnectTimeout]),
     ("has garbage for a handshake", |peer| flood(peer, &garbage()), &[TlsFailed]),
     (
@@ -263,9 +263,9 @@ fn reset(peer: &mut dyn Peer) {
 }
 
 /// Reads the request's head, answers, repeats `again` until the client has gone; without it, closes.
-fn http(peer: &mut dyn Peer, answer: &str, again: &str) {
+fn http(peer: &mut dyn Peer, response: &str, again: &str) {
     head(peer);
-    let _ = peer.write_all(answer.as_bytes()).and_then(|()| peer.flush());
+    let _ = peer.write_all(response.as_bytes()).and_then(|()| peer.flush());
     let again = again.repeat(10_000);
     while !again.is_empty() && peer.write_all(again.as_bytes()).is_ok() {}
 }
@@ -284,8 +284,8 @@ fn upgrade_with(nonce: [u8; 16]) -> Vec<u8> {
 
 /// Upgrades, takes the client's message, sends `first`, and `again` until the client has gone.
 fn frames(peer: &mut dyn Peer, first: &[u8], again: &[u8]) {
-    let answer = upgrade::respond(&head(peer)).unwrap_or_default();
-    let _ = peer.write_all(&answer).and_then(|()| peer.flush());
+    let response = upgrade::respond(&head(peer)).unwrap_or_default();
+    let _ = peer.write_all(&response).and_then(|()| peer.flush());
     let _ = peer.read_exact(&mut [0; 1_008]);
     let _ = peer.write_all(first).and_then(|()| peer.flush());
     if again.is_empty() {

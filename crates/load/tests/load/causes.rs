@@ -2,7 +2,7 @@
 
 use crate::certified::server_config;
 use crate::common::{Engine, certificates, client, dead_port, good_certificates, local, tcp_client, with};
-use crate::h2::{answers, frame};
+use crate::h2::{frame, responses};
 use crate::h3::{h3_client, h3_server};
 use crate::sessions::client as session;
 use crate::trust::echoing;
@@ -46,7 +46,7 @@ fn http_2_that_meets_another_protocol_has_its_name() {
     let done = failed(pages("h2c", scripted_at_once("\0\0\0\u{9}\0\0\0\0\u{1}")));
     assert_cause(&done, ErrorKind::Malformed, "breaks the rules of HTTP/2 (protocol_error)", r"\x00\x00\x00");
     let done = failed(pages("h2c", scripted_at_once("")));
-    assert_cause(&done, ErrorKind::EmptyReply, "closed the connection before its settings", "");
+    assert_cause(&done, ErrorKind::EmptyResponse, "closed the connection before its settings", "");
 }
 
 #[test]
@@ -74,13 +74,13 @@ fn tls_that_fails_has_its_reason_over_every_layer() {
 }
 
 /// A server that answers the first bytes, whatever they are, and closes.
-fn scripted_at_once(answer: &'static str) -> SocketAddr {
+fn scripted_at_once(response: &'static str) -> SocketAddr {
     let listener = std::net::TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(answer.as_bytes());
+            let _ = stream.write_all(response.as_bytes());
         }
     });
     address
@@ -104,12 +104,12 @@ fn a_wrong_status_or_body_of_http_2_has_its_bytes_and_costs_no_connection() {
         (0x88, b"otherwise", ErrorKind::WrongContent, "9 bytes of another content", ""),
     ] {
         let address =
-            answers(move |_, stream| [frame(1, 4, stream, &[status]), frame(0, 1, stream, body)].concat());
+            responses(move |_, stream| [frame(1, 4, stream, &[status]), frame(0, 1, stream, body)].concat());
         let done = failed(pages("h2c", address));
         assert_cause(&done, kind, text, bytes);
         assert_eq!((done.errors.total(), done.connect.unwrap().total()), (3, 0), "{kind:?}");
     }
-    let reset = answers(|_, stream| frame(3, 0, stream, &[0, 0, 0, 11]));
+    let reset = responses(|_, stream| frame(3, 0, stream, &[0, 0, 0, 11]));
     assert_cause(&failed(pages("h2c", reset)), ErrorKind::Reset, "RST_STREAM enhance_your_calm", "");
 }
 
@@ -121,22 +121,22 @@ fn a_response_that_is_none_of_grpc_is_called_so() {
         spec.request = Some(Request { body: "/wA=".into(), ..Request::default() });
         spec
     };
-    let page = answers(|_, stream| [frame(1, 4, stream, &[0x88]), frame(0, 1, stream, b"hello")].concat());
+    let page = responses(|_, stream| [frame(1, 4, stream, &[0x88]), frame(0, 1, stream, b"hello")].concat());
     assert_cause(&failed(call(page)), ErrorKind::Malformed, "without grpc-status", "");
     let unknown = b"\x88\x00\x0bgrpc-status\x0212";
-    let unknown = answers(move |_, stream| frame(1, 5, stream, unknown));
+    let unknown = responses(move |_, stream| frame(1, 5, stream, unknown));
     assert_cause(&failed(call(unknown)), ErrorKind::WrongStatus, "status 12 of gRPC (UNIMPLEMENTED)", "");
 }
 
 #[test]
 fn round_trips_that_end_early_or_differ_have_their_bytes() {
-    let ending = |answer: &'static [u8]| {
+    let ending = |response: &'static [u8]| {
         let listener = std::net::TcpListener::bind(local()).unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let _ = stream.read_exact(&mut [0; SIZE as usize]);
-                let _ = stream.write_all(answer);
+                let _ = stream.write_all(response);
             }
         });
         tcp_client("rr", address, SIZE, 3)
@@ -144,7 +144,7 @@ fn round_trips_that_end_early_or_differ_have_their_bytes() {
     let prefix: &'static [u8] = page(SIZE as usize)[..3].to_vec().leak();
     assert_cause(
         &failed(ending(b"")),
-        ErrorKind::EmptyReply,
+        ErrorKind::EmptyResponse,
         "closed the connection before the first byte",
         "",
     );
@@ -176,12 +176,12 @@ fn an_address_where_nothing_listens_has_the_words_of_the_kernel_over_every_layer
 
 #[test]
 fn datagrams_that_are_no_echo_are_shown() {
-    let answering = |answer: &'static [u8]| {
+    let answering = |response: &'static [u8]| {
         let socket = UdpSocket::bind(local()).unwrap();
         let address = socket.local_addr().unwrap();
         std::thread::spawn(move || {
             while let Ok((_, from)) = socket.recv_from(&mut [0; 2048]) {
-                let _ = socket.send_to(answer, from);
+                let _ = socket.send_to(response, from);
             }
         });
         let mut spec = Spec { layer: "udp".into(), ..tcp_client("rr", address, SIZE, 3) };
@@ -195,7 +195,7 @@ fn datagrams_that_are_no_echo_are_shown() {
 }
 
 #[test]
-fn http_3_has_causes_too_and_reads_a_wrong_answer_to_its_end() {
+fn http_3_has_causes_too_and_reads_a_wrong_response_to_its_end() {
     let (own, trust) = good_certificates();
     let (_server, address) = Engine::serving(&h3_server(&own, 9));
     let mut spec = h3_client(&trust, address, 9, 3, 1);

@@ -193,15 +193,15 @@ pub(crate) fn read_request(stream: &mut TcpStream) -> bool {
     true
 }
 
-/// A server that answers each request with `answer` and closes.
-pub(crate) fn answering(answer: impl Into<Vec<u8>>) -> SocketAddr {
-    let answer = answer.into();
+/// A server that answers each request with `response` and closes.
+pub(crate) fn answering(response: impl Into<Vec<u8>>) -> SocketAddr {
+    let response = response.into();
     scripted(move |mut stream| {
-        let _ = stream.write_all(&answer);
+        let _ = stream.write_all(&response);
     })
 }
 
-/// A whole answer with this body.
+/// A whole response with this body.
 pub(crate) fn ok(body: &[u8]) -> Vec<u8> {
     [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 fn each_request_has_a_connection_that_both_ends_close_without_a_reset() {
     let (taken, resets) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let counts = (taken.clone(), resets.clone());
-    let answer =
+    let response =
         String::from_utf8(ok(&page(10))).unwrap().replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     let address = scripted(move |mut stream| {
         counts.0.fetch_add(1, Ordering::Relaxed);
-        stream.write_all(answer.as_bytes()).unwrap();
+        stream.write_all(response.as_bytes()).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         if !matches!(stream.read(&mut [0]), Ok(0)) {
             counts.1.fetch_add(1, Ordering::Relaxed);

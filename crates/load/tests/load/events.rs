@@ -1,7 +1,7 @@
 //! The time to the first byte of a response, and of the events within it.
 
 use crate::common::{Engine, client, ok, read_request, scripted};
-use crate::h2::{answers, frame, h2_client};
+use crate::h2::{frame, h2_client, responses};
 use linerate_contract::{Counts, Done, EventCounts, Spec, page};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -82,7 +82,7 @@ fn events_of_a_stream_have_their_gaps_and_the_first_its_time() {
 #[test]
 fn events_over_http_2_and_messages_of_a_call_are_timed_on_each_stream() {
     for calls in [false, true] {
-        let address = answers(move |_, stream| {
+        let address = responses(move |_, stream| {
             let (head, data) = match calls {
                 true => (frame(1, 4, stream, &[0x88]), vec![0; 5]),
                 false => (frame(1, 4, stream, &[0x88]), b"data: x\n\n".to_vec()),

@@ -70,7 +70,7 @@ fn streams_are_under_way_at_the_same_time_and_end_with_the_window() {
 }
 
 #[test]
-fn a_body_is_sent_and_a_wrong_answer_fails_its_stream_alone() {
+fn a_body_is_sent_and_a_wrong_response_fails_its_stream_alone() {
     let (_server, address) = Engine::serving(&h2_server("h2c", 10));
     let mut spec = h2_client("h2c", address, 10, 50, 4);
     spec.connections = 1;
@@ -106,22 +106,22 @@ pub(crate) fn good(stream: u32) -> Vec<u8> {
     [frame(1, 4, stream, &[0x88]), frame(0, 1, stream, &page(5))].concat()
 }
 
-/// A server that sends its settings, and to the n-th request of a connection what `answer` makes of n and its
-/// stream.
-pub(crate) fn answers(answer: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
+/// A server that sends its settings, and to the n-th request of a connection what `response` makes of n and
+/// its stream.
+pub(crate) fn responses(response: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();
-    let answer = std::sync::Arc::new(answer);
+    let response = std::sync::Arc::new(response);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let answer = answer.clone();
-            std::thread::spawn(move || serve(stream, &*answer));
+            let response = response.clone();
+            std::thread::spawn(move || serve(stream, &*response));
         }
     });
     address
 }
 
-fn serve(mut stream: TcpStream, answer: &dyn Fn(u32, u32) -> Vec<u8>) -> Option<()> {
+fn serve(mut stream: TcpStream, response: &dyn Fn(u32, u32) -> Vec<u8>) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     stream.read_exact(&mut [0; 24]).ok()?;
     stream.write_all(&frame(4, 0, 0, &[])).ok()?;
@@ -134,18 +134,18 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(u32, u32) -> Vec<u8>) -> Option<
         if head[3] == 1 {
             number += 1;
             let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-            stream.write_all(&answer(number, id)).ok()?;
+            stream.write_all(&response(number, id)).ok()?;
         }
     }
 }
 
-fn against(answer: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static, operations: u64) -> Done {
-    let mut spec = h2_client("h2c", answers(answer), 5, operations, 4);
+fn against(response: impl Fn(u32, u32) -> Vec<u8> + Send + Sync + 'static, operations: u64) -> Done {
+    let mut spec = h2_client("h2c", responses(response), 5, operations, 4);
     (spec.connections, spec.timeout_ns) = (1, Nanos(400_000_000));
     Engine::start(&spec).done()
 }
 
-/// After ten answers a GOAWAY, and nothing more.
+/// After ten responses a GOAWAY, and nothing more.
 fn goodbye_after_ten(number: u32, stream: u32) -> Vec<u8> {
     match number {
         ..10 => good(stream),
@@ -178,8 +178,8 @@ fn streams_that_a_server_ends_have_failed_and_are_counted_by_code() {
 
 #[test]
 fn each_way_of_failing_has_its_kind() {
-    type Answer = fn(u32, u32) -> Vec<u8>;
-    let rows: [(ErrorKind, Answer); 6] = [
+    type Response = fn(u32, u32) -> Vec<u8>;
+    let rows: [(ErrorKind, Response); 6] = [
         (ErrorKind::Timeout, |_, _| Vec::new()),
         (ErrorKind::Malformed, |_, _| b"HTTP/1.1 200 OK\r\n\r\n".to_vec()),
         (ErrorKind::Malformed, |_, stream| frame(0, 1, stream, b"no head")),
@@ -191,8 +191,8 @@ fn each_way_of_failing_has_its_kind() {
         }),
         (ErrorKind::WrongStatus, |_, stream| frame(1, 5, stream, &[0x8d])),
     ];
-    for (kind, answer) in rows {
-        let done = against(answer, 8);
+    for (kind, response) in rows {
+        let done = against(response, 8);
         assert_eq!((done.operations, done.errors.0.get(&kind)), (0, Some(&8)), "{kind:?}: {:?}", done.errors);
     }
     let mut spec = h2_client("h2c", dead_port(), 5, 7, 4);
@@ -204,11 +204,11 @@ fn each_way_of_failing_has_its_kind() {
 fn a_slow_stream_does_not_hold_up_the_others() {
     // The first request is never answered, and fails alone; its connection is replaced.
     let is_first = AtomicBool::new(true);
-    let answer = move |_, stream| match is_first.swap(false, Ordering::Relaxed) {
+    let response = move |_, stream| match is_first.swap(false, Ordering::Relaxed) {
         true => Vec::new(),
         false => good(stream),
     };
-    let done = against(answer, 2_000);
+    let done = against(response, 2_000);
     assert_eq!(
         (done.operations, done.errors.0.get(&ErrorKind::Timeout)),
         (1_999, Some(&1)),
@@ -234,8 +234,8 @@ fn the_server_tells_a_client_that_breaks_the_protocol_and_serves_the_others() {
     stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
     stream.write_all(&[frame(4, 0, 0, &[]), frame(6, 0, 0, &[0; 7])].concat()).unwrap();
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    assert!(answer.ends_with(&frame(7, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 6])), "{answer:?}");
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    assert!(response.ends_with(&frame(7, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 6])), "{response:?}");
     assert_good(&Engine::start(&h2_client("h2c", address, 10, 20, 3)).done(), 20, 10);
 }

@@ -130,7 +130,7 @@ fn the_server_and_curl() {
 }
 
 /// Two are about priorities, which RFC 9113 has taken out of the protocol; for the third the window of a
-/// stream grows too large after its answer was sent.
+/// stream grows too large after its response was sent.
 const NOT_KEPT: [&str; 3] = [
     "1: Sends HEADERS frame that depend on itself",
     "2: Sends PRIORITY frame that depend on itself",
@@ -166,7 +166,7 @@ fn the_server_and_h2load() {
     });
 }
 
-/// A server of gRPC that knows one message, and a client that knows one reply.
+/// A server of gRPC that knows one message, and a client that knows one response.
 const GRPC: &str = r#"
 import grpc, sys
 from concurrent import futures

@@ -40,7 +40,7 @@ fn exactly_the_requested_operations_run_and_all_are_compared() {
 }
 
 #[test]
-fn every_way_of_datagrams_and_every_congestion_control_has_the_same_answers() {
+fn every_way_of_datagrams_and_every_congestion_control_has_the_same_responses() {
     let (own, trust) = good_certificates();
     for (mode, congestion) in [("single", "reno"), ("batch", "bbr"), ("gso", "cubic")] {
         let set = |mut spec: Spec| {
@@ -67,7 +67,7 @@ fn requests_that_are_due_are_sent_on_connections_in_turn() {
 }
 
 #[test]
-fn a_body_is_sent_and_a_wrong_answer_fails_its_stream_alone() {
+fn a_body_is_sent_and_a_wrong_response_fails_its_stream_alone() {
     let (own, trust) = good_certificates();
     let (_server, address) = Engine::serving(&h3_server(&own, 10));
     let mut spec = h3_client(&trust, address, 10, 50, 4);

@@ -36,7 +36,7 @@ fn one_connection(workload: &str, address: SocketAddr, operations: u64) -> Spec 
 }
 
 #[test]
-fn a_connection_that_ends_after_an_answer_costs_no_request() {
+fn a_connection_that_ends_after_a_response_costs_no_request() {
     for (each, method) in [(1, "GET"), (3, "GET"), (1, "PUT")] {
         let (address, connections) = closing_after(each);
         let mut spec = one_connection("rr", address, 60);
@@ -54,9 +54,13 @@ fn a_connection_that_ends_after_an_answer_costs_no_request() {
 fn a_server_that_never_answers_fails_every_request_once() {
     for workload in ["rr", "crr"] {
         let done = Engine::start(&one_connection(workload, answering(""), 5)).done();
-        assert_eq!((done.operations, done.errors.0.get(&ErrorKind::EmptyReply)), (0, Some(&5)), "{workload}");
+        assert_eq!(
+            (done.operations, done.errors.0.get(&ErrorKind::EmptyResponse)),
+            (0, Some(&5)),
+            "{workload}"
+        );
         assert_eq!(done.closed_idle, 0);
-        let cause = &done.causes.0[&ErrorKind::EmptyReply];
+        let cause = &done.causes.0[&ErrorKind::EmptyResponse];
         assert!(cause.text.contains("closed the connection before the first byte"), "{cause:?}");
     }
 }
@@ -70,7 +74,7 @@ fn a_request_that_may_not_be_sent_twice_has_failed() {
     let mut spec = one_connection("rr", address, 10);
     spec.request = Some(Request { method: Some("POST".into()), ..Request::default() });
     let done = Engine::start(&spec).done();
-    assert_eq!((done.operations, done.errors.0.get(&ErrorKind::EmptyReply)), (5, Some(&5)), "{done:?}");
+    assert_eq!((done.operations, done.errors.0.get(&ErrorKind::EmptyResponse)), (5, Some(&5)), "{done:?}");
 }
 
 #[test]
@@ -127,13 +131,13 @@ pub(crate) fn run_by_file(name: &str, spec: &Spec) -> Done {
 }
 
 /// A server that answers every request on a connection; the number of its connections.
-fn keeping(answer: impl Into<Vec<u8>>) -> (SocketAddr, Arc<AtomicU64>) {
+fn keeping(response: impl Into<Vec<u8>>) -> (SocketAddr, Arc<AtomicU64>) {
     let connections = Arc::new(AtomicU64::new(0));
-    let (count, answer) = (connections.clone(), answer.into());
+    let (count, response) = (connections.clone(), response.into());
     let address = scripted(move |mut stream| {
         count.fetch_add(1, Ordering::SeqCst);
-        let _ = stream.write_all(&answer);
-        while read_request(&mut stream) && stream.write_all(&answer).is_ok() {}
+        let _ = stream.write_all(&response);
+        while read_request(&mut stream) && stream.write_all(&response).is_ok() {}
     });
     (address, connections)
 }
@@ -214,7 +218,7 @@ fn the_rest_of_a_request_is_sent_while_its_response_begins() {
 #[test]
 fn what_other_clients_accept_is_accepted_and_noted() {
     let body = "a\r\n0123456789\r\n0\r\n\r\n";
-    for (answer, status, bytes, note) in [
+    for (response, status, bytes, note) in [
         (format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}"), 200, 10, "HTTP/1.0"),
         (
             "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".into(),
@@ -224,7 +228,7 @@ fn what_other_clients_accept_is_accepted_and_noted() {
         ),
         ("HTTP/1.1 200 OK\r\nX: a,\r\n  b\r\nContent-Length: 3\r\n\r\nabc".into(), 200, 3, "folded"),
     ] {
-        let (address, _) = keeping(answer);
+        let (address, _) = keeping(response);
         let mut spec = one_connection("rr", address, 10);
         spec.expect = Some(Expect { status: Some(status), bytes: Some(bytes), crc32: None, every: 1 });
         let done = Engine::start(&spec).done();
@@ -237,7 +241,7 @@ fn what_other_clients_accept_is_accepted_and_noted() {
 #[test]
 fn a_failure_has_a_cause_with_its_bytes() {
     let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n";
-    for (answer, kind, text, bytes) in [
+    for (response, kind, text, bytes) in [
         (&b"\x15\x03\x01\x00\x02\x02\x46"[..], ErrorKind::Malformed, "speaks TLS there", r"\x15\x03\x01"),
         (b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0", ErrorKind::Malformed, "speaks HTTP/2 there", r"\x00\x00\x12"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", ErrorKind::Malformed, "speaks SSH", "SSH-2.0-OpenSSH"),
@@ -250,7 +254,7 @@ fn a_failure_has_a_cause_with_its_bytes() {
             "",
         ),
     ] {
-        let done = Engine::start(&one_connection("rr", answering(answer), 3)).done();
+        let done = Engine::start(&one_connection("rr", answering(response), 3)).done();
         let cause = done.causes.0.get(&kind).unwrap_or_else(|| panic!("{:?}", done.errors));
         assert!(cause.text.contains(text) && cause.bytes.contains(bytes), "{cause:?}");
     }
@@ -263,7 +267,7 @@ fn a_failure_has_a_cause_with_its_bytes() {
 #[test]
 fn an_upgrade_that_is_refused_has_its_status_and_other_protocols_their_names() {
     let (_, tls) = good_certificates();
-    for (answer, kind, text) in [
+    for (response, kind, text) in [
         (
             &b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"[..],
             ErrorKind::WrongStatus,
@@ -274,7 +278,7 @@ fn an_upgrade_that_is_refused_has_its_status_and_other_protocols_their_names() {
         (b"SSH-2.0-OpenSSH_9.2\r\n", ErrorKind::Malformed, "the server speaks SSH"),
     ] {
         let address = scripted(move |mut stream| {
-            let _ = stream.write_all(answer);
+            let _ = stream.write_all(response);
             let _ = stream.read(&mut [0]);
         });
         let mut spec = session("websocket", "rr", address, &tls);

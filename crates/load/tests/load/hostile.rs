@@ -91,28 +91,28 @@ fn garbage_fails_every_operation_of_a_client_by_kind() {
 }
 
 #[test]
-fn a_close_at_any_byte_of_the_answer_fails_the_operation_by_kind() {
-    let answer = ok(&page(10));
-    for cut in 0..=answer.len() {
-        let part = answer[..cut].to_vec();
+fn a_close_at_any_byte_of_the_response_fails_the_operation_by_kind() {
+    let response = ok(&page(10));
+    for cut in 0..=response.len() {
+        let part = response[..cut].to_vec();
         let address = hostile(move |mut stream| {
             head(&mut stream);
             let _ = stream.write_all(&part);
         });
         let done = prompt(&client("crr", address, 10, 1));
-        let kind = if cut == 0 { ErrorKind::EmptyReply } else { ErrorKind::Truncated };
-        let expected = if cut == answer.len() { vec![] } else { vec![kind] };
+        let kind = if cut == 0 { ErrorKind::EmptyResponse } else { ErrorKind::Truncated };
+        let expected = if cut == response.len() { vec![] } else { vec![kind] };
         assert_eq!(kinds(&done), expected, "{cut} bytes");
     }
     let (_, tls) = good_certificates();
     for cut in (0..=129 + 4 + 1000).filter(|cut| *cut < 140 || *cut > 1120) {
         let address = hostile(move |mut stream| {
-            let answer = upgrade::respond(&head(&mut stream)).unwrap();
-            let whole = [&answer[..], &[0x82, 126, 3, 0xe8], &page(1000)].concat();
-            let _ = stream.write_all(&whole[..cut.min(answer.len())]);
-            if cut > answer.len() {
+            let response = upgrade::respond(&head(&mut stream)).unwrap();
+            let whole = [&response[..], &[0x82, 126, 3, 0xe8], &page(1000)].concat();
+            let _ = stream.write_all(&whole[..cut.min(response.len())]);
+            if cut > response.len() {
                 let _ = stream.read_exact(&mut [0; 1008]);
-                let _ = stream.write_all(&whole[answer.len()..cut]);
+                let _ = stream.write_all(&whole[response.len()..cut]);
             }
         });
         let done = prompt(&Spec { operations: Some(1), ..asking("websocket", address, &tls) });
@@ -136,7 +136,7 @@ fn a_server_that_never_reads_or_answers_is_a_timeout() {
 }
 
 #[test]
-fn an_answer_without_end_is_a_timeout_or_malformed_and_uses_no_memory() {
+fn a_response_without_end_is_a_timeout_or_malformed_and_uses_no_memory() {
     let (_, tls) = good_certificates();
     for (what, start, piece, kind) in [
         (
@@ -146,7 +146,7 @@ fn an_answer_without_end_is_a_timeout_or_malformed_and_uses_no_memory() {
             ErrorKind::Timeout,
         ),
         ("a body", "HTTP/1.1 200 OK\r\n\r\n", "abcdefgh", ErrorKind::Timeout),
-        ("interim answers", "", "HTTP/1.1 100 Continue\r\n\r\n", ErrorKind::Timeout),
+        ("interim responses", "", "HTTP/1.1 100 Continue\r\n\r\n", ErrorKind::Timeout),
         ("a header", "HTTP/1.1 200 OK\r\nX: ", "xxxxxxxx", ErrorKind::Malformed),
         (
             "an extension",
@@ -169,8 +169,8 @@ fn an_answer_without_end_is_a_timeout_or_malformed_and_uses_no_memory() {
 fn pings_without_end_from_a_server_that_never_reads_are_a_timeout() {
     let (_, tls) = good_certificates();
     let address = hostile(|mut stream| {
-        let answer = upgrade::respond(&head(&mut stream)).unwrap();
-        let _ = stream.write_all(&answer);
+        let response = upgrade::respond(&head(&mut stream)).unwrap();
+        let _ = stream.write_all(&response);
         flood(stream, &[&[0x89, 125][..], &[0; 125]].concat().repeat(1000));
     });
     let done = prompt(&asking("websocket", address, &tls));

@@ -92,7 +92,7 @@ fn clients_that_never_read_are_not_answered_without_end() {
     }
 }
 
-/// A client that sends without end and reads all answers.
+/// A client that sends without end and reads all responses.
 fn flood(stream: TcpStream, bytes: Vec<u8>) {
     let mut reader = stream.try_clone().unwrap();
     std::thread::spawn(move || {

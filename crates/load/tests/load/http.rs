@@ -130,12 +130,12 @@ fn the_peer_resets() {
 }
 
 #[test]
-fn the_peer_closes_without_an_answer() {
-    fails_as(ErrorKind::EmptyReply, answering(""), |_| {});
+fn the_peer_closes_without_a_response() {
+    fails_as(ErrorKind::EmptyResponse, answering(""), |_| {});
 }
 
 #[test]
-fn the_answer_is_cut() {
+fn the_response_is_cut() {
     let whole = ok(&page(SIZE));
     for length in [1, 20, whole.len() - 1] {
         fails_as(ErrorKind::Truncated, answering(&whole[..length]), |_| {});
@@ -145,16 +145,16 @@ fn the_answer_is_cut() {
 }
 
 #[test]
-fn the_answer_is_not_http() {
+fn the_response_is_not_http() {
     fails_as(ErrorKind::Malformed, answering("SSH-2.0-OpenSSH_9.2\r\n"), |_| {});
     fails_as(ErrorKind::Malformed, answering([ok(&page(SIZE)), b"more".to_vec()].concat()), |_| {});
 }
 
 #[test]
 fn the_status_is_another() {
-    let answer = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 100\r\n\r\n";
-    fails_as(ErrorKind::WrongStatus, answering(answer), |_| {});
-    fails_as(ErrorKind::WrongStatus, answering(answer), |spec| spec.expect = None);
+    let response = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 100\r\n\r\n";
+    fails_as(ErrorKind::WrongStatus, answering(response), |_| {});
+    fails_as(ErrorKind::WrongStatus, answering(response), |spec| spec.expect = None);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn the_content_is_another() {
 }
 
 #[test]
-fn the_answer_does_not_come_in_time() {
+fn the_response_does_not_come_in_time() {
     let address = scripted(|mut stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4096\r\n\r\nabc");
         // Until the client gives up.
@@ -183,7 +183,7 @@ fn the_answer_does_not_come_in_time() {
 
 #[test]
 fn the_handshake_does_not_end_in_time() {
-    // Without an accept, the queue of one is full after two; later connections get no answer (listen(2)).
+    // Without an accept, the queue of one is full after two; later connections get no response (listen(2)).
     let listener = nix::sys::socket::socket(
         nix::sys::socket::AddressFamily::Inet,
         nix::sys::socket::SockType::Stream,
@@ -295,11 +295,11 @@ fn a_slot_goes_on_after_a_failure() {
     let mut spec = client("crr", address, SIZE, 100);
     spec.connections = 1;
     let done = Engine::start(&spec).done();
-    assert_eq!((done.operations, done.errors.0[&ErrorKind::EmptyReply]), (50, 50));
+    assert_eq!((done.operations, done.errors.0[&ErrorKind::EmptyResponse]), (50, 50));
 }
 
 #[test]
-fn answers_of_every_framing_are_read_in_any_pieces() {
+fn responses_of_every_framing_are_read_in_any_pieces() {
     let body = page(SIZE);
     let chunked = {
         let mut bytes = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
@@ -313,16 +313,16 @@ fn answers_of_every_framing_are_read_in_any_pieces() {
     };
     let until_close = [&b"HTTP/1.0 200 OK\r\n\r\n"[..], &body].concat();
     let interim = [&b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"[..], &ok(&body)].concat();
-    for answer in [chunked, until_close, interim, ok(&body)] {
+    for response in [chunked, until_close, interim, ok(&body)] {
         let address = scripted(move |mut stream| {
             let _ = stream.set_nodelay(true);
-            for piece in answer.chunks(answer.len() / 7) {
+            for piece in response.chunks(response.len() / 7) {
                 let _ = stream.write_all(piece);
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
         for workload in ["crr", "rr"] {
-            // A server that closes after each answer without saying so cannot be kept alive.
+            // A server that closes after each response without saying so cannot be kept alive.
             let operations = if workload == "crr" { 20 } else { 5 };
             let done = Engine::start(&client(workload, address, SIZE, operations)).done();
             assert_eq!((done.operations, done.verified), (operations, operations), "{:?}", done.errors);

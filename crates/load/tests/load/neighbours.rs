@@ -18,12 +18,13 @@ fn asking(address: SocketAddr, bytes: u64) -> Spec {
 }
 
 /// A server that answers every request on a connection with these bytes, in pieces.
-fn keeping(answer: impl Into<Vec<u8>>, piece: usize) -> SocketAddr {
-    let answer = answer.into();
+fn keeping(response: impl Into<Vec<u8>>, piece: usize) -> SocketAddr {
+    let response = response.into();
     scripted(move |mut stream| {
         let _ = stream.set_nodelay(true);
         loop {
-            if answer.chunks(piece).any(|part| stream.write_all(part).is_err()) || !read_request(&mut stream)
+            if response.chunks(piece).any(|part| stream.write_all(part).is_err())
+                || !read_request(&mut stream)
             {
                 return;
             }
@@ -39,7 +40,7 @@ fn heads_and_bodies_that_curl_accepts_are_good() {
         "{}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.1 103 Early\r\nLink: x\r\n\r\n".repeat(5)
     );
-    for (what, answer, bytes) in [
+    for (what, response, bytes) in [
         ("no reason phrase", "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", 2),
         ("an empty reason phrase", "HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nok", 2),
         ("line feeds alone", "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", 2),
@@ -82,10 +83,10 @@ fn heads_and_bodies_that_curl_accepts_are_good() {
         ("an unknown status", "HTTP/1.1 299 Whatever\r\nContent-Length: 2\r\n\r\nok", 2),
     ] {
         for piece in [1 << 20, 1] {
-            if piece == 1 && answer.len() > 1_000 {
+            if piece == 1 && response.len() > 1_000 {
                 continue;
             }
-            let done = Engine::start(&asking(keeping(answer, piece), bytes)).done();
+            let done = Engine::start(&asking(keeping(response, piece), bytes)).done();
             let good = (done.operations, done.errors.total(), done.closed_idle);
             assert_eq!(good, (REQUESTS, 0, 0), "{what}, pieces of {piece}: {:?}", done.causes);
         }
@@ -94,7 +95,7 @@ fn heads_and_bodies_that_curl_accepts_are_good() {
 
 #[test]
 fn what_would_change_a_number_fails_with_its_cause() {
-    for (what, answer, kind, text) in [
+    for (what, response, kind, text) in [
         (
             "two lengths",
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
@@ -159,7 +160,7 @@ fn what_would_change_a_number_fails_with_its_cause() {
             "3 bytes in place of 2",
         ),
     ] {
-        let done = Engine::start(&asking(keeping(answer, 1 << 20), 2)).done();
+        let done = Engine::start(&asking(keeping(response, 1 << 20), 2)).done();
         assert_eq!(done.operations, 0, "{what}");
         let cause = done.causes.0.get(&kind).unwrap_or_else(|| panic!("{what}: {:?}", done.errors));
         assert!(cause.text.contains(text) && !cause.bytes.is_empty(), "{what}: {cause:?}");
@@ -168,16 +169,16 @@ fn what_would_change_a_number_fails_with_its_cause() {
 
 #[test]
 fn a_body_until_the_end_of_the_connection_is_whole_and_the_end_no_failure() {
-    for answer in [
+    for response in [
         "HTTP/1.1 200 OK\r\n\r\nok",
         "HTTP/1.0 200 OK\r\n\r\nok",
         "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok",
     ] {
         let address = scripted(move |mut stream| {
-            let _ = stream.write_all(answer.as_bytes());
+            let _ = stream.write_all(response.as_bytes());
         });
         let done = Engine::start(&asking(address, 2)).done();
-        assert_eq!((done.operations, done.errors.total()), (REQUESTS, 0), "{answer}: {:?}", done.causes);
+        assert_eq!((done.operations, done.errors.total()), (REQUESTS, 0), "{response}: {:?}", done.causes);
     }
 }
 
@@ -234,7 +235,7 @@ fn a_body_is_sent_after_an_interim_response_that_came_early() {
 }
 
 #[test]
-fn the_answer_to_head_has_no_body_whatever_its_length() {
+fn the_response_to_head_has_no_body_whatever_its_length() {
     let mut spec = asking(keeping("HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n", 7), 0);
     spec.expect = None;
     spec.request = Some(Request { method: Some("HEAD".into()), ..Request::default() });

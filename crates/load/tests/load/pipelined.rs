@@ -1,4 +1,4 @@
-//! HTTP pipelining: every answer is an operation, whatever becomes of those behind it.
+//! HTTP pipelining: every response is an operation, whatever becomes of those behind it.
 
 use crate::common::{Engine, client, ok, read_request, scripted, server};
 use linerate_contract::{Bytes, ErrorKind, Spec, page};
@@ -54,9 +54,9 @@ fn requests_leave_together_and_not_before_all_are_answered() {
             let early = stream.peek(&mut [0]).is_ok_and(|n| n > 0);
             stream.set_nonblocking(false).unwrap();
             assert!(!early, "a request came before its turn");
-            // In pieces that end anywhere but where an answer does.
-            let answers = ok(&page(SIZE)).repeat(count as usize);
-            for piece in answers.chunks(5_000) {
+            // In pieces that end anywhere but where a response does.
+            let responses = ok(&page(SIZE)).repeat(count as usize);
+            for piece in responses.chunks(5_000) {
                 stream.write_all(piece).unwrap();
             }
             count = read(&mut stream, DEPTH);
@@ -126,13 +126,13 @@ fn what_was_under_way_on_a_connection_that_breaks_has_failed() {
 }
 
 #[test]
-fn a_wrong_answer_is_the_only_one_that_failed() {
+fn a_wrong_response_is_the_only_one_that_failed() {
     // Two good ones, a bad one, and the rest are asked again: nine operations are three turns.
     fails_as(ErrorKind::WrongStatus, 9, 6, b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
 }
 
 #[test]
-fn answers_without_a_request_are_malformed() {
+fn responses_without_a_request_are_malformed() {
     let address = scripted(|mut stream| {
         read(&mut stream, DEPTH - 1);
         // So short that they come with one read.

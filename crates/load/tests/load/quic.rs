@@ -4,25 +4,26 @@ use crate::common::{Engine, client, good_certificates, server};
 use linerate_contract::{Bytes, ErrorKind, Nanos, Spec};
 
 #[test]
-fn requests_and_answers_have_the_lengths_that_are_asked_for() {
+fn requests_and_responses_have_the_lengths_that_are_asked_for() {
     let (own, trust) = good_certificates();
     let serving = Spec { layer: "quic".into(), tls: Some(own), ..server(0) };
     let (_server, address) = Engine::serving(&serving);
-    for (size, answer, operations) in [(8, 0, 100), (512, 4_000, 300), (100_000, 1, 40), (8, 2_000_000, 10)] {
+    for (size, response, operations) in [(8, 0, 100), (512, 4_000, 300), (100_000, 1, 40), (8, 2_000_000, 10)]
+    {
         let mut spec = client("rr", address, size, operations);
         (spec.layer, spec.tls, spec.expect) = ("quic".into(), Some(trust.clone()), None);
         (spec.connections, spec.size) = (2, size as u64);
         spec.set_option("streams", 4);
-        spec.set_option("answer", answer);
+        spec.set_option("answer", response);
         let done = Engine::start(&spec).done();
         assert_eq!((done.operations, done.errors.total()), (operations, 0), "{:?}", done.errors);
-        assert_eq!(done.bytes, Bytes(operations * answer.max(size as u64)));
+        assert_eq!(done.bytes, Bytes(operations * response.max(size as u64)));
     }
 }
 
-/// Answers that come faster than they are read, and a pause after each.
+/// Responses that come faster than they are read, and a pause after each.
 #[test]
-fn a_client_that_waits_for_the_next_answer_sleeps() {
+fn a_client_that_waits_for_the_next_response_sleeps() {
     let (own, trust) = good_certificates();
     let serving = Spec { layer: "quic".into(), tls: Some(own), ..server(0) };
     let (_server, address) = Engine::serving(&serving);

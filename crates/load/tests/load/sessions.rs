@@ -176,8 +176,8 @@ pub(crate) fn opened(behave: impl Fn(TcpStream) + Send + Sync + 'static) -> Sock
                 while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
                     head.push(byte[0]);
                 }
-                if let Ok(answer) = linerate_proto::websocket::upgrade::respond(&head) {
-                    let _ = stream.write_all(&answer);
+                if let Ok(response) = linerate_proto::websocket::upgrade::respond(&head) {
+                    let _ = stream.write_all(&response);
                     behave(stream);
                 }
             });
@@ -197,7 +197,7 @@ fn a_server_that_breaks_the_protocol_is_named_and_told() {
         ("text that is none", &[0x81, 1, 0xff], ErrorKind::Malformed, 1007),
         ("a message beyond the limit", &[0x82, 127, 0, 0, 0, 0, 2, 0, 0, 0], ErrorKind::Malformed, 1009),
         ("another message", &[0x82, 1, b'!'], ErrorKind::WrongContent, 0),
-        ("a close frame", &[0x88, 2, 3, 0xe9], ErrorKind::EmptyReply, 1001),
+        ("a close frame", &[0x88, 2, 3, 0xe9], ErrorKind::EmptyResponse, 1001),
     ] {
         let (sender, received) = std::sync::mpsc::channel();
         let address = opened(move |mut stream| {
@@ -227,9 +227,9 @@ fn a_server_that_refuses_or_vanishes_is_named() {
     });
     assert_eq!(outcome("websocket", "rr", refusing, &tls), (0, vec![ErrorKind::WrongStatus]));
     let silent = scripted(drop);
-    assert_eq!(outcome("websocket", "rr", silent, &tls), (0, vec![ErrorKind::EmptyReply]));
+    assert_eq!(outcome("websocket", "rr", silent, &tls), (0, vec![ErrorKind::EmptyResponse]));
     let halfway = opened(|mut stream| {
-        // Half of a fragmented answer, with a ping in between, and away.
+        // Half of a fragmented response, with a ping in between, and away.
         let _ = stream.read_exact(&mut [0; 1008]);
         let _ = stream.write_all(&[0x02, 1, linerate_contract::page(1)[0], 0x89, 0, 0x00, 1]);
         // What is left unread would make it a reset.
@@ -265,19 +265,19 @@ fn a_transfer_that_moves_slowly_is_no_timeout_and_one_that_stands_still_is() {
 }
 
 #[test]
-fn fragments_and_pings_within_an_answer_are_taken() {
+fn fragments_and_pings_within_a_response_are_taken() {
     let (_, tls) = good_certificates();
     let (sender, received) = std::sync::mpsc::channel();
     let address = opened(move |mut stream| {
         let mut request = [0; 1008];
         stream.read_exact(&mut request).unwrap();
         let page = linerate_contract::page(1000);
-        let mut answer = vec![0x02, 100];
-        answer.extend_from_slice(&page[..100]);
-        answer.extend_from_slice(&[0x89, 3, b'y', b'o', b'u', 0x00, 0]);
-        answer.extend_from_slice(&[0x80, 126, 3, 132]);
-        answer.extend_from_slice(&page[100..]);
-        for piece in answer.chunks(7) {
+        let mut response = vec![0x02, 100];
+        response.extend_from_slice(&page[..100]);
+        response.extend_from_slice(&[0x89, 3, b'y', b'o', b'u', 0x00, 0]);
+        response.extend_from_slice(&[0x80, 126, 3, 132]);
+        response.extend_from_slice(&page[100..]);
+        for piece in response.chunks(7) {
             stream.write_all(piece).unwrap();
         }
         // A pong with the same payload, then the close frame.

@@ -1,4 +1,4 @@
-//! A client of several requests: each has its weight, its own answer and its own expectation.
+//! A client of several requests: each has its weight, its own response and its own expectation.
 
 use crate::common::{Engine, client, good_certificates, local, server};
 use linerate_contract::{ErrorKind, Expect, Request, Spec, WeightedRequest, page};
@@ -20,13 +20,13 @@ fn shop() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
                 while let Some(first) = lines.next() {
                     let closes =
                         lines.by_ref().take_while(|line| !line.is_empty()).any(|l| l.contains("close"));
-                    let answer = match first.split(' ').nth(1).unwrap() {
+                    let response = match first.split(' ').nth(1).unwrap() {
                         "/items" => "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nitems",
                         "/head" => "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
                         _ => "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
                     };
                     all.lock().unwrap().push(first);
-                    if stream.write_all(answer.as_bytes()).is_err() || closes {
+                    if stream.write_all(response.as_bytes()).is_err() || closes {
                         return;
                     }
                 }
@@ -72,7 +72,7 @@ fn each_request_is_sent_by_its_weight_and_has_its_own_expectation() {
 }
 
 #[test]
-fn a_wrong_answer_to_one_request_is_its_own_failure() {
+fn a_wrong_response_to_one_request_is_its_own_failure() {
     let (address, _) = shop();
     let mut spec = several("rr", address);
     spec.requests[1].expect = None;

@@ -44,7 +44,7 @@ fn ends_that_spin_do_the_same_work() {
     }
 }
 
-/// The client's CPU time while it waits for an answer for 400 ms.
+/// The client's CPU time while it waits for a response for 400 ms.
 fn cpu_of_a_wait(spin: &str) -> Nanos {
     let address = scripted(|mut stream| {
         std::thread::sleep(Duration::from_millis(400));

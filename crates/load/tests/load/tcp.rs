@@ -160,9 +160,9 @@ fn the_bytes_of_every_direction_are_those_of_the_contract() {
     let mut peer = TcpStream::connect(address).unwrap();
     peer.write_all(&[&u64::MAX.to_le_bytes()[..], &page].concat()).unwrap();
     peer.shutdown(std::net::Shutdown::Write).unwrap();
-    let mut answer = Vec::new();
-    peer.read_to_end(&mut answer).unwrap();
-    assert_eq!(answer, 3000_u64.to_le_bytes());
+    let mut response = Vec::new();
+    peer.read_to_end(&mut response).unwrap();
+    assert_eq!(response, 3000_u64.to_le_bytes());
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn servers_that_misbehave_are_errors_of_their_own_kinds() {
     type Behaviour = Box<dyn Fn(TcpStream) + Send + Sync>;
     let cases: Vec<(ErrorKind, Behaviour)> = vec![
         (
-            ErrorKind::EmptyReply,
+            ErrorKind::EmptyResponse,
             Box::new(move |mut s| {
                 read(&mut s);
             }),

@@ -114,7 +114,7 @@ fn requests_are_sent_as_asked() {
 }
 
 #[test]
-fn redirects_are_good_answers_and_server_errors_are_not() {
+fn redirects_are_good_responses_and_server_errors_are_not() {
     let good = answering("HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n");
     let spec = |address| Spec { expect: None, ..client("crr", address, 0, 10) };
     assert_eq!(Engine::start(&spec(good)).done().operations, 10);
@@ -226,13 +226,13 @@ fn blocking(address: SocketAddr, trusted: &Tls) -> StreamOwned<ClientConnection,
 
 /// All that comes until the server says goodbye: without its `close_notify` this fails.
 fn rest(mut stream: impl Read) -> Vec<u8> {
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    answer
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    response
 }
 
-fn count(answer: &[u8], what: &str) -> usize {
-    answer.windows(what.len()).filter(|window| *window == what.as_bytes()).count()
+fn count(response: &[u8], what: &str) -> usize {
+    response.windows(what.len()).filter(|window| *window == what.as_bytes()).count()
 }
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -246,9 +246,9 @@ fn the_server_answers_requests_ahead_of_their_turn_and_in_pieces_and_says_goodby
     stream.write_all(&[&GET.repeat(9)[..], LAST].concat()).unwrap();
     // The server fills both buffers of the way, and has to wait in the middle of a record.
     std::thread::sleep(Duration::from_millis(200));
-    let answer = rest(stream);
-    assert_eq!(count(&answer, "200 OK"), 10);
-    assert!(answer.len() > 10 * size && answer.ends_with(&page(size)));
+    let response = rest(stream);
+    assert_eq!(count(&response, "200 OK"), 10);
+    assert!(response.len() > 10 * size && response.ends_with(&page(size)));
 
     let mut stream = blocking(address, &trusted);
     for piece in LAST.chunks(10) {
@@ -267,20 +267,20 @@ fn the_server_refuses_over_tls_what_it_refuses_without() {
     for (request, good) in [(&[GET, b"POST / HTTP/1.1\r\n\r\n"].concat(), 1), (&long, 0)] {
         let mut stream = blocking(address, &trusted);
         stream.write_all(request).unwrap();
-        let answer = rest(stream);
-        assert_eq!((count(&answer, "200 OK"), count(&answer, "400 Bad Request")), (good, 1));
+        let response = rest(stream);
+        assert_eq!((count(&response, "200 OK"), count(&response, "400 Bad Request")), (good, 1));
     }
 }
 
 #[test]
 fn a_peer_that_requests_some_key_updates_is_served_and_one_that_requests_many_is_closed() {
     let (_server, address, trusted) = own(4096, 1);
-    // 1,200 is more than answers fit into the server's output buffer, in one piece.
-    for (updates, answers) in [(20, 1), (1_200, 0)] {
+    // 1,200 is more than responses fit into the server's output buffer, in one piece.
+    for (updates, responses) in [(20, 1), (1_200, 0)] {
         let mut stream = blocking(address, &trusted);
         stream.write_all(GET).unwrap();
-        let mut answer = [0; 4096];
-        stream.read_exact(&mut answer).unwrap();
+        let mut response = [0; 4096];
+        stream.read_exact(&mut response).unwrap();
         let mut requests = Vec::new();
         for _ in 0..updates {
             stream.conn.refresh_traffic_keys().unwrap();
@@ -290,7 +290,7 @@ fn a_peer_that_requests_some_key_updates_is_served_and_one_that_requests_many_is
         let _ = stream.sock.write_all(&requests).and_then(|()| stream.write_all(LAST));
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
-        assert_eq!(count(&rest, "200 OK"), answers, "{updates}");
+        assert_eq!(count(&rest, "200 OK"), responses, "{updates}");
     }
     let mut another = blocking(address, &trusted);
     another.write_all(LAST).unwrap();
@@ -302,10 +302,10 @@ fn peers_that_speak_no_tls_or_vanish_end_their_own_connections() {
     let (_server, address, trusted) = own(7, 1);
     let mut plain = TcpStream::connect(address).unwrap();
     plain.write_all(GET).unwrap();
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     // An alert or a reset, but no page.
-    let _ = plain.read_to_end(&mut answer);
-    assert_eq!(count(&answer, "200 OK"), 0);
+    let _ = plain.read_to_end(&mut response);
+    assert_eq!(count(&response, "200 OK"), 0);
     let mut silent = blocking(address, &trusted);
     silent.write_all(&GET[..5]).unwrap();
     silent.flush().unwrap();

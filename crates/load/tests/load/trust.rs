@@ -21,8 +21,8 @@ pub(crate) fn echoing(config: Arc<ServerConfig>) -> SocketAddr {
             std::thread::spawn(move || {
                 let mut bytes = [0; 4096];
                 while let Ok(count @ 1..) = stream.read(&mut bytes) {
-                    let answer = if bytes.starts_with(b"GET ") { ok(b"") } else { bytes[..count].into() };
-                    if stream.write_all(&answer).is_err() {
+                    let response = if bytes.starts_with(b"GET ") { ok(b"") } else { bytes[..count].into() };
+                    if stream.write_all(&response).is_err() {
                         return;
                     }
                 }

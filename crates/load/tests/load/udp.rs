@@ -63,15 +63,15 @@ fn datagrams_come_back_as_they_went() {
     }
 }
 
-/// A server that answers each datagram by `answer`, if it does.
-fn answering(answer: fn(&[u8]) -> Option<Vec<u8>>) -> SocketAddr {
+/// A server that answers each datagram by `response`, if it does.
+fn answering(response: fn(&[u8]) -> Option<Vec<u8>>) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     std::thread::spawn(move || {
         let mut buffer = [0; 2_000];
         while let Ok((n, from)) = socket.recv_from(&mut buffer) {
-            if let Some(answer) = answer(&buffer[..n]) {
-                let _ = socket.send_to(&answer, from);
+            if let Some(response) = response(&buffer[..n]) {
+                let _ = socket.send_to(&response, from);
             }
         }
     });
@@ -94,7 +94,7 @@ fn an_echo_that_is_none_is_a_failure_of_its_kind() {
     }
 }
 
-/// A server that needs 5 ms for each answer, and sends each answer `copies` times.
+/// A server that needs 5 ms for each response, and sends each response `copies` times.
 fn duplicating(copies: usize) -> SocketAddr {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
@@ -109,14 +109,14 @@ fn duplicating(copies: usize) -> SocketAddr {
 }
 
 #[test]
-fn a_duplicated_answer_does_not_count_for_the_next_operation() {
+fn a_duplicated_response_does_not_count_for_the_next_operation() {
     for size in [1, 5, 64] {
         let address = duplicating(3);
         let spec = Spec { connect: Some(address), operations: Some(40), ..echo(Role::Client, size) };
         let done = Engine::start(&spec).done();
         assert_eq!((done.operations, done.errors.total()), (40, 0), "{size}: {:?}", done.errors);
         let latency = done.latency.unwrap();
-        assert!(latency.min >= 5_000_000, "{size}: an answer before its time: {latency:?}");
+        assert!(latency.min >= 5_000_000, "{size}: a response before its time: {latency:?}");
     }
 }
 
@@ -156,7 +156,7 @@ fn scripted(report: impl Fn(&[Vec<u8>]) -> Option<Report> + Send + 'static) -> S
     std::thread::spawn(move || {
         let (mut buffer, mut seen) = ([0; 65_536], Vec::new());
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
-            let answer = match Datagram::parse(&buffer[..length]) {
+            let response = match Datagram::parse(&buffer[..length]) {
                 Some(Datagram::Hello) => Datagram::Welcome,
                 Some(Datagram::End { .. }) => match report(&seen) {
                     Some(report) => Datagram::Report(report),
@@ -167,7 +167,7 @@ fn scripted(report: impl Fn(&[Vec<u8>]) -> Option<Report> + Send + 'static) -> S
                     continue;
                 }
             };
-            socket.send_to(&answer.to_bytes(), from).unwrap();
+            socket.send_to(&response.to_bytes(), from).unwrap();
         }
     });
     address

@@ -28,15 +28,15 @@ fn speaking(protocol: Option<&'static str>, first: &'static [u8]) -> (SocketAddr
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let head = head(&mut stream);
-            let answer = upgrade::respond(head.as_bytes()).unwrap();
-            let answer = String::from_utf8(answer).unwrap();
-            let lines = answer.lines().filter(|line| !line.starts_with("Sec-WebSocket-Protocol"));
-            let mut answer = lines.collect::<Vec<_>>().join("\r\n") + "\r\n";
+            let response = upgrade::respond(head.as_bytes()).unwrap();
+            let response = String::from_utf8(response).unwrap();
+            let lines = response.lines().filter(|line| !line.starts_with("Sec-WebSocket-Protocol"));
+            let mut response = lines.collect::<Vec<_>>().join("\r\n") + "\r\n";
             if let Some(protocol) = protocol {
-                answer.insert_str(answer.len() - 2, &format!("Sec-WebSocket-Protocol: {protocol}\r\n"));
+                response.insert_str(response.len() - 2, &format!("Sec-WebSocket-Protocol: {protocol}\r\n"));
             }
             let _ = sender.send(head);
-            let _ = stream.write_all(&[answer.as_bytes(), first].concat());
+            let _ = stream.write_all(&[response.as_bytes(), first].concat());
             let mut frame = [0; 6 + SIZE];
             while stream.read_exact(&mut frame).is_ok() {
                 let key = [frame[2], frame[3], frame[4], frame[5]];

@@ -2,7 +2,7 @@
 //! that it has kept them is in their response times, or they have failed by their deadline.
 
 use crate::common::{Engine, client, good_certificates, ok, read_request, scripted};
-use crate::h2::{answers, frame, good, h2_client};
+use crate::h2::{frame, good, h2_client, responses};
 use crate::h3::{Aioquic, h3_client};
 use crate::sessions::{client as session, opened};
 use linerate_contract::{Counts, Done, ErrorKind, Nanos, Spec, page};
@@ -48,11 +48,11 @@ fn called(stream: u32) -> Vec<u8> {
 
 /// A server whose first connection answers stream 1, keeps nine others and then has looked at none of them;
 /// or each connection, `always`.
-fn keeping_streams(answer: fn(u32) -> Vec<u8>, always: bool) -> SocketAddr {
+fn keeping_streams(response: fn(u32) -> Vec<u8>, always: bool) -> SocketAddr {
     let keeps = AtomicBool::new(true);
-    answers(move |number, stream| match number {
-        _ if !always && !keeps.load(Ordering::SeqCst) => answer(stream),
-        1 => answer(stream),
+    responses(move |number, stream| match number {
+        _ if !always && !keeps.load(Ordering::SeqCst) => response(stream),
+        1 => response(stream),
         10 => {
             std::thread::sleep(KEPT);
             keeps.store(false, Ordering::SeqCst);
@@ -104,7 +104,7 @@ fn streams_that_are_kept_again_and_again_fail_by_their_deadline() {
 #[test]
 fn a_connection_without_an_operation_sends_what_another_has_lost() {
     let first = AtomicBool::new(true);
-    let address = answers(move |number, stream| match number {
+    let address = responses(move |number, stream| match number {
         // The other connection has one request, and ends it at once.
         1 if first.swap(false, Ordering::SeqCst) => good(stream),
         1..=2 => good(stream),
@@ -121,7 +121,7 @@ fn a_connection_without_an_operation_sends_what_another_has_lost() {
 #[test]
 fn a_response_and_a_goodbye_in_one_read_fail_nothing() {
     let keeps = AtomicBool::new(true);
-    let address = answers(move |number, stream| match number {
+    let address = responses(move |number, stream| match number {
         _ if !keeps.load(Ordering::SeqCst) => good(stream),
         10 => {
             keeps.store(false, Ordering::SeqCst);

@@ -9,7 +9,7 @@ use rand_pcg::rand_core::SeedableRng;
 /// The kinds of failure, in turn.
 const FAULTS: [ErrorKind; 5] = [
     ErrorKind::WrongStatus,
-    ErrorKind::EmptyReply,
+    ErrorKind::EmptyResponse,
     ErrorKind::Truncated,
     ErrorKind::Malformed,
     ErrorKind::Reset,
@@ -31,9 +31,9 @@ pub(super) struct Injection {
     delay: Delay,
     stall: Option<(u64, u64)>,
     errors: f64,
-    /// Nanoseconds between two answers.
+    /// Nanoseconds between two responses.
     gap: f64,
-    /// When the next answer may be sent.
+    /// When the next response may be sent.
     free: f64,
     random: Pcg64Mcg,
     faults: usize,
@@ -87,7 +87,7 @@ impl Injection {
         })
     }
 
-    /// When the answer to a request that arrived at `now` is due; `epoch` is the start of the first stall.
+    /// When the response to a request that arrived at `now` is due; `epoch` is the start of the first stall.
     pub(super) fn due(&mut self, now: Nanos, epoch: Nanos) -> Nanos {
         let (u, v) = (uniform(&mut self.random), uniform(&mut self.random));
         let micros = match self.delay {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_wait_for_the_end_of_a_stall_and_a_cap_spaces_them() {
+    fn responses_wait_for_the_end_of_a_stall_and_a_cap_spaces_them() {
         let mut stall = injection(&[("stall", "100000 1000000")]).unwrap();
         assert_eq!(stall.due(Nanos(1_030_000_000), Nanos(0)), Nanos(1_100_000_000));
         assert_eq!(stall.due(Nanos(1_100_000_000), Nanos(0)), Nanos(1_100_000_000));

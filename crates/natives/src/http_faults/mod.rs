@@ -1,21 +1,21 @@
-//! An HTTP server with injected faults: it delays answers, fails requests or limits its rate, by a seed, and
-//! reports at its end exactly what it injected. The engine is right if the client's result agrees (`linerate
-//! selftest`).
+//! An HTTP server with injected faults: it delays responses, fails requests or limits its rate, by a seed,
+//! and reports at its end exactly what it injected. The engine is right if the client's result agrees
+//! (`linerate selftest`).
 //!
 //! | option | example | effect |
 //! |---|---|---|
-//! | `delay` | `fixed 5000` | microseconds before an answer |
+//! | `delay` | `fixed 5000` | microseconds before a response |
 //! | | `uniform 1000 9000` | from, to |
 //! | | `exponential 1000 4000` | minimum, mean of the rest |
 //! | | `bimodal 2000 50000 0.05` | usual, rare, share of rare |
-//! | `stall` | `100000 1000000` | length, period in microseconds: no answer at the start of each period |
+//! | `stall` | `100000 1000000` | length, period in microseconds: no response at the start of each period |
 //! | `errors` | `0.01` | share of requests that fail, in five ways in turn |
-//! | `cap` | `5000` | answers per second, evenly spaced |
-//! | `spin` | `always` | it never sleeps, so that no answer includes a wake-up (`waiter.rs`) |
+//! | `cap` | `5000` | responses per second, evenly spaced |
+//! | `spin` | `always` | it never sleeps, so that no response includes a wake-up (`waiter.rs`) |
 //!
-//! The reported delay of an answer is the time between the request's arrival, by the kernel's timestamp, and
-//! the first byte of the answer. The inaccuracy of this server's timers and wake-ups is therefore part of the
-//! ground truth. One thread.
+//! The reported delay of a response is the time between the request's arrival, by the kernel's timestamp, and
+//! the first byte of the response. The inaccuracy of this server's timers and wake-ups is therefore part of
+//! the ground truth. One thread.
 
 mod arrival;
 mod injection;
@@ -45,7 +45,7 @@ pub fn is_requested(spec: &Spec) -> bool {
 }
 
 /// Serves until SIGTERM, then reports the injected faults as a `done` event: `latency` is the true delay of
-/// every good answer.
+/// every good response.
 ///
 /// # Errors
 /// Invalid options, or an address that is in use or not of this host.
@@ -66,7 +66,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     })?;
     emit(&Event::Ready { address });
     let body = page(spec.size as usize);
-    let answer = |connection: &str| {
+    let response = |connection: &str| {
         let length = body.len();
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n");
         [head.as_bytes(), &body].concat()
@@ -75,8 +75,8 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
         injection,
         waiter: Waiter::from_spec(spec)?,
         // HTTP/1.0 clients keep the connection only after this header.
-        keep: answer("keep-alive"),
-        close: answer("close"),
+        keep: response("keep-alive"),
+        close: response("close"),
         epoll,
         listener,
         connections: HashMap::new(),
@@ -129,7 +129,7 @@ struct DelayedConnection {
     input: Vec<u8>,
     /// When its last byte arrived.
     arrived: Nanos,
-    /// When the request in progress arrived, and whether the connection stays open after its answer.
+    /// When the request in progress arrived, and whether the connection stays open after its response.
     waiting: Option<(Nanos, bool)>,
     /// Distinguishes a connection from an earlier one with the same descriptor.
     id: u64,
@@ -242,7 +242,7 @@ impl FaultInjector {
     }
 
     fn answer(&mut self, id: u64, raw: RawFd, fault: Option<ErrorKind>) {
-        // The client has closed: it has seen neither the answer nor the fault.
+        // The client has closed: it has seen neither the response nor the fault.
         let Some(connection) = self.connections.get_mut(&raw).filter(|c| c.id == id) else { return };
         let Some((arrived, keep)) = connection.waiting.take() else { return };
         let now = clock::now();
@@ -250,9 +250,9 @@ impl FaultInjector {
         let Some(fault) = fault else {
             self.injected.delays.push(now.since(arrived).0);
             // A page fits an empty send buffer; otherwise the client reports it as truncated.
-            let answer = if keep { &self.keep } else { &self.close };
-            let sent = send(raw, answer, MsgFlags::MSG_NOSIGNAL);
-            if keep && sent == Ok(answer.len()) {
+            let response = if keep { &self.keep } else { &self.close };
+            let sent = send(raw, response, MsgFlags::MSG_NOSIGNAL);
+            if keep && sent == Ok(response.len()) {
                 self.take(raw);
             } else {
                 self.connections.remove(&raw);

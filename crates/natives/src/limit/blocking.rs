@@ -134,7 +134,7 @@ fn exchange(stream: &mut TcpStream, message: &[u8], buffer: &mut [u8]) -> Result
     let mut back = 0;
     while back < buffer.len() {
         match stream.read(&mut buffer[back..]) {
-            Ok(0) if back == 0 => return Err(ErrorKind::EmptyReply),
+            Ok(0) if back == 0 => return Err(ErrorKind::EmptyResponse),
             Ok(0) => return Err(ErrorKind::Truncated),
             Ok(n) => back += n,
             // A socket with SO_RCVTIMEO ends a call so when the process goes on after SIGSTOP (signal(7)).

@@ -2,7 +2,7 @@
 //! closed.
 //!
 //! This file accepts, connects and polls; [`splice`] moves the bytes. An end of input is forwarded as a
-//! half-close; an error on one side resets the other, so that a truncated answer is not mistaken for a
+//! half-close; an error on one side resets the other, so that a truncated response is not mistaken for a
 //! complete one.
 
 #[cfg(any(test, fuzzing))]

@@ -52,7 +52,7 @@ fn injected_delays_and_faults_are_reported_exactly() {
     assert_eq!(truth.errors.0.len(), 5);
     let (least, latency) = (truth.latency.as_ref().unwrap().min, done.latency.unwrap());
     assert!(least >= 1_000_000);
-    // No answer is faster than the delay before it, but for the histogram's three digits.
+    // No response is faster than the delay before it, but for the histogram's three digits.
     assert!(latency.percentile(50.0) >= truth.latency.unwrap().percentile(50.0).map(|v| v - v / 1000));
 }
 
@@ -62,7 +62,7 @@ fn requests_that_lose_a_connection_that_stays_are_sent_again_and_all_are_counted
     let done = Engine::start(&client("rr", address, SIZE, 500)).done();
     let truth = injected(server);
     let unanswered = |done: &Done| {
-        let kinds = [ErrorKind::Reset, ErrorKind::EmptyReply];
+        let kinds = [ErrorKind::Reset, ErrorKind::EmptyResponse];
         kinds.iter().filter_map(|kind| done.errors.0.get(kind)).sum::<u64>() + done.closed_idle
     };
     assert_eq!((truth.operations, unanswered(&truth)), (done.operations, unanswered(&done)));
@@ -85,7 +85,7 @@ fn what_cannot_be_sent_is_counted() {
     let refused = dead.errors.0[&ErrorKind::ConnectRefused];
     assert!(refused > 0);
     assert_eq!(refused + dead.schedule.unwrap().unsent, 200);
-    // An answer that takes longer than window and grace: one connection can send one request.
+    // A response that takes longer than window and grace: one connection can send one request.
     let (_server, address) = truth(&[("delay", "fixed 1700000")]);
     let spec = Spec { connections: 1, ..paced("rr", address) };
     let slow = Engine::start(&spec).done();
@@ -93,7 +93,7 @@ fn what_cannot_be_sent_is_counted() {
 }
 
 #[test]
-fn an_answer_that_never_comes_is_a_timeout_of_its_own() {
+fn a_response_that_never_comes_is_a_timeout_of_its_own() {
     let (_server, address) = truth(&[("delay", "fixed 60000000")]);
     let spec = Spec { timeout_ns: Nanos(100_000_000), connections: 300, ..paced("rr", address) };
     let done = Engine::start(&spec).done();

@@ -26,7 +26,7 @@ fn with_relay(to: SocketAddr, test: impl Fn(SocketAddr)) {
 }
 
 #[test]
-fn requests_and_answers_of_any_size_pass() {
+fn requests_and_responses_of_any_size_pass() {
     for (size, operations) in [(4096, 2000), (1 << 20, 100)] {
         let (_server, address) = Engine::serving(&server(size));
         with_relay(address, |address| {
@@ -66,15 +66,15 @@ fn counting() -> SocketAddr {
 }
 
 #[test]
-fn an_end_of_input_is_passed_on_behind_every_byte_and_the_answer_still_comes() {
+fn an_end_of_input_is_passed_on_behind_every_byte_and_the_response_still_comes() {
     with_relay(counting(), |address| {
         for size in [0, 1, 100_000, 20_000_000] {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(&page(size)).unwrap();
             stream.shutdown(Shutdown::Write).unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            assert_eq!(answer, format!("{size} true"));
+            let mut response = String::new();
+            stream.read_to_string(&mut response).unwrap();
+            assert_eq!(response, format!("{size} true"));
         }
     });
 }

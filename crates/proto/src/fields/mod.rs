@@ -1,16 +1,16 @@
 //! Fields of messages, as HTTP/2 and HTTP/3 have them: their coding, and what each end needs of them.
 
-mod answer;
 mod coding;
 mod huffman;
 mod list;
 mod request;
+mod response;
 
-pub(crate) use answer::AnswerFields;
 pub use coding::BadBlock;
 pub(crate) use coding::{integer, put_integer, string};
 pub(crate) use list::RequestList;
 pub(crate) use request::{Method, RequestFields};
+pub(crate) use response::ResponseFields;
 
 /// Bytes of the fields of a message, with 32 more for each; nginx and Apache refuse requests above 32 KiB.
 pub(crate) const MOST_FIELDS: usize = 64 << 10;

@@ -16,15 +16,15 @@ use crate::http::response::Head;
 use side::ClientSide;
 
 /// What a server may send before this end has read it, on a stream and on a connection: as h2load has it, so
-/// that no answer waits for this end.
+/// that no response waits for this end.
 const WINDOW: u32 = (1 << 30) - 1;
 /// Bodies of requests are queued up to this many bytes.
 const MOST_QUEUED: usize = 64 << 10;
 
-/// Why a stream has no good answer.
+/// Why a stream has no good response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The answer is complete.
+    /// The response is complete.
     Complete,
     /// It breaks the rules for messages (section 8.1.1).
     Malformed,
@@ -34,15 +34,15 @@ pub enum Ended {
     Unprocessed(Code),
 }
 
-/// Takes answers.
-pub trait Answers {
-    /// The head of the answer in a lane.
+/// Takes responses.
+pub trait Responses {
+    /// The head of the response in a lane.
     fn head(&mut self, lane: usize, head: &Head);
     /// Bytes of its body, from `at` on.
     fn body(&mut self, lane: usize, at: u64, bytes: &[u8]);
-    /// The content of the answer is that of a call of gRPC.
+    /// The content of the response is that of a call of gRPC.
     fn rpc_content(&mut self, _lane: usize) {}
-    /// The answer has this status of gRPC.
+    /// The response has this status of gRPC.
     fn rpc_status(&mut self, _lane: usize, _status: u32) {}
     /// The stream is over; the body had this many bytes. The lane is free then.
     fn end(&mut self, lane: usize, bytes: u64, ended: Ended);
@@ -154,7 +154,7 @@ impl Client {
         (self.streams.closes || self.streams.next > LARGEST) && self.under_way() == 0
     }
 
-    /// Complete answers so far.
+    /// Complete responses so far.
     pub fn answered(&self) -> u64 {
         self.streams.answered
     }
@@ -225,8 +225,8 @@ impl Client {
     /// # Errors
     /// The reason why the connection is over; what is to be sent next contains it.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], answers: &mut impl Answers) -> Result<(), Code> {
-        let mut side = ClientSide { streams: &mut self.streams, answers };
+    pub fn feed(&mut self, bytes: &[u8], responses: &mut impl Responses) -> Result<(), Code> {
+        let mut side = ClientSide { streams: &mut self.streams, responses };
         let outcome = self.link.feed(&mut self.splitter, &mut side, bytes);
         outcome.inspect_err(|code| self.link.goaway(0, *code))
     }
@@ -245,7 +245,7 @@ impl Streams {
     /// No client has begun it.
     #[inline]
     fn find(&mut self, stream: u32) -> Result<Option<usize>, Code> {
-        // Answers come in about the order of requests, and lanes are taken in that of answers.
+        // Responses come in about the order of requests, and lanes are taken in that of responses.
         let next = if self.last + 1 < self.ids.len() { self.last + 1 } else { 0 };
         for lane in [self.last, next] {
             if self.ids[lane] == stream {

@@ -12,8 +12,8 @@ const MOST_PARTS: u32 = 16;
 /// Frames without progress in a row: settings, pings, priorities, empty data. A peer has no reason for a
 /// tenth.
 const MOST_QUIET: u32 = 1_000;
-/// Answers that the peer has caused and not received. Above it, it does not read.
-const MOST_REPLIES: u32 = 10_000;
+/// Responses that the peer has caused and not received. Above it, it does not read.
+const MOST_RESPONSES: u32 = 10_000;
 
 const HEADER_TABLE_SIZE: u16 = 1;
 pub(super) const ENABLE_PUSH: u16 = 2;
@@ -138,13 +138,13 @@ impl Link {
         self.quiet = 0;
     }
 
-    /// Notes an answer that is queued.
+    /// Notes a response that is queued.
     ///
     /// # Errors
-    /// The peer does not read its answers.
-    pub(super) fn replies(&mut self) -> Result<(), Code> {
-        self.output.replies += 1;
-        if self.output.replies > MOST_REPLIES { Err(Code::ENHANCE_YOUR_CALM) } else { Ok(()) }
+    /// The peer does not read its responses.
+    pub(super) fn responds(&mut self) -> Result<(), Code> {
+        self.output.responses += 1;
+        if self.output.responses > MOST_RESPONSES { Err(Code::ENHANCE_YOUR_CALM) } else { Ok(()) }
     }
 
     /// Bytes of DATA that may be sent on the connection now, in one frame.
@@ -181,7 +181,7 @@ impl Link {
         }
         self.is_open = true;
         self.output.frame(frame::SETTINGS, frame::ACK, 0, &[]);
-        self.replies()
+        self.responds()
     }
 
     fn window_update<S: Side>(&mut self, head: Head, payload: &[u8], side: &mut S) -> Result<(), Code> {
@@ -267,7 +267,7 @@ impl<S: Side> Receiver for Linked<'_, S> {
                     return Ok(());
                 }
                 link.output.frame(frame::PING, frame::ACK, 0, payload);
-                link.replies()
+                link.responds()
             }
             frame::RST_STREAM => {
                 on_stream(head)?;

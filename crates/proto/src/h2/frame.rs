@@ -68,7 +68,7 @@ pub(super) struct Output {
     bytes: Vec<u8>,
     from: usize,
     /// Frames that only answer the peer, since all was sent.
-    pub(super) replies: u32,
+    pub(super) responses: u32,
 }
 
 impl Output {
@@ -99,10 +99,10 @@ impl Output {
     /// Bytes of memory that are kept for a peer that does not read.
     #[inline]
     pub(super) fn kept(&self) -> usize {
-        if self.replies > 0 { self.bytes.capacity() } else { 0 }
+        if self.responses > 0 { self.bytes.capacity() } else { 0 }
     }
 
-    /// Gives back what a usual answer does not need, when all was sent.
+    /// Gives back what a usual response does not need, when all was sent.
     #[inline]
     pub(super) fn shrink(&mut self) {
         if self.bytes.is_empty() && self.bytes.capacity() > KEPT {
@@ -115,7 +115,7 @@ impl Output {
         self.from += count;
         if self.from == self.bytes.len() {
             self.bytes.clear();
-            (self.from, self.replies) = (0, 0);
+            (self.from, self.responses) = (0, 0);
         }
     }
 }

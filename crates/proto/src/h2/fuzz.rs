@@ -1,7 +1,7 @@
 //! What the fuzz targets run: a panic is a fault, and so is a result that depends on the pieces that bytes
 //! come in.
 
-use super::client::{Answers, Client, EncodedRequest, Ended};
+use super::client::{Client, EncodedRequest, Ended, Responses};
 use super::hpack::Decoder;
 use super::server::{Content, Server};
 use super::{Code, PREFACE};
@@ -49,7 +49,7 @@ pub fn fuzz_client(input: &[u8]) {
 /// the first is the length of the pieces.
 pub fn fuzz_server(input: &[u8]) {
     let [length, choice, frames @ ..] = input else { return };
-    let content = if *choice > 127 { Content::reply(&[b'p'; 30], 1) } else { Content::page(&[b'p'; 30]) };
+    let content = if *choice > 127 { Content::call(&[b'p'; 30], 1) } else { Content::page(&[b'p'; 30]) };
     let run = |size: usize| {
         let (mut server, mut output) = (Server::default(), Vec::new());
         if choice % 2 == 1 {
@@ -79,7 +79,7 @@ enum Event {
     Goaway(Code),
 }
 
-impl Answers for Log {
+impl Responses for Log {
     fn head(&mut self, lane: usize, head: &Head) {
         self.0.push(Event::Head(lane, *head));
     }

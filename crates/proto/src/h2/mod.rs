@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`client`] | the client's end of a connection: lanes, each with a stream under way |
-//! | [`server`] | the server's end: the same answer to each request |
+//! | [`server`] | the server's end: the same response to each request |
 //! | [`hpack`] | header compression |
 //! | `connection` | what both ends have: settings, header blocks, the windows of the connection, limits |
 //! | `frame` | frames made and split, in pieces of any size |

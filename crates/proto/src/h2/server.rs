@@ -1,11 +1,11 @@
 //! The server's end of a connection: the same page for each GET, or the same message for each call of gRPC.
 //!
-//! Bodies of requests are accepted and ignored. Answers are made frame by frame into what room there is,
+//! Bodies of requests are accepted and ignored. Responses are made frame by frame into what room there is,
 //! each stream in its turn.
 
 mod content;
 
-pub use content::{Content, rpc_reply};
+pub use content::{Content, rpc_response};
 
 use super::Code;
 use super::connection::{self, Link, Preface, Side};
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 /// Streams of a client at the same time; nginx and h2o accept about as many.
 const MOST_STREAMS: u32 = 256;
-/// Streams that a client may end before their answers, in a row: with each it makes work that it does not
+/// Streams that a client may end before their responses, in a row: with each it makes work that it does not
 /// receive (rapid reset).
 const MOST_RESETS: u32 = 1_000;
 
@@ -46,7 +46,7 @@ struct ServerStreams {
     /// Requests whose bodies are under way.
     open: Vec<Open>,
     refused: VecDeque<u32>,
-    /// Answers that are due, in turns.
+    /// Responses that are due, in turns.
     due: VecDeque<Due>,
     current: Option<u32>,
     resets: u32,
@@ -61,7 +61,7 @@ struct Open {
     left: Option<u64>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     stream: u32,
@@ -124,7 +124,7 @@ impl Server {
     }
 
     /// Writes the next frames into `room`, as far as windows let them; how many bytes. `room` has a frame's
-    /// head and a byte at least, and that of the first answer.
+    /// head and a byte at least, and that of the first response.
     #[inline]
     pub fn fill(&mut self, content: &Content, room: &mut [u8]) -> usize {
         let pending = self.link.output.pending();
@@ -153,10 +153,10 @@ impl Server {
         used
     }
 
-    /// The next frames of an answer: its head, up to one of its body, its trailers.
+    /// The next frames of a response: its head, up to one of its body, its trailers.
     #[inline]
     fn answer(&mut self, due: &mut Due, content: &Content, room: &mut [u8]) -> usize {
-        let (body, has_trailers) = content.answer_to(due.method);
+        let (body, has_trailers) = content.response_to(due.method);
         let mut used = 0;
         if !due.has_head {
             if room.len() < HEAD + content.head.longest() {
@@ -249,7 +249,7 @@ impl ServerSide<'_> {
         }
         self.streams.refused.push_back(stream);
         link.output.reset(stream, code);
-        link.replies()
+        link.responds()
     }
 
     /// A stream that the client cannot know yet to be refused.
@@ -312,7 +312,7 @@ impl Side for ServerSide<'_> {
                 self.streams.current = Some(stream);
                 if length > 0 {
                     link.output.update_window(stream, length as u32);
-                    link.replies()?;
+                    link.responds()?;
                 }
                 Ok(())
             }

@@ -1,12 +1,12 @@
-//! The client's end of a stream: the request, encoded once, and the answer in pieces.
+//! The client's end of a stream: the request, encoded once, and the response in pieces.
 
 use super::frame::{self, Receiver, Splitter, put_frame, put_number};
 use super::{Code, qpack};
-use crate::fields::{AnswerFields, Fields, MOST_FIELDS, RequestList};
+use crate::fields::{Fields, MOST_FIELDS, RequestList, ResponseFields};
 use crate::http::response::{BodyFraming, Head};
 use linerate_contract::{Refusal, Request};
 
-/// All bytes of a request's stream; and whether its method is HEAD, whose answers have no body.
+/// All bytes of a request's stream; and whether its method is HEAD, whose responses have no body.
 #[derive(Debug, Clone)]
 pub struct EncodedRequest {
     pub bytes: Vec<u8>,
@@ -31,17 +31,17 @@ impl EncodedRequest {
     }
 }
 
-/// What takes an answer.
-pub trait Answer {
+/// What takes a response.
+pub trait Response {
     /// The status and the length, where it is known.
     fn head(&mut self, head: &Head);
     /// Bytes of the body, with their offset.
     fn body(&mut self, at: u64, bytes: &[u8]);
 }
 
-/// An answer under way. Readers are used again.
+/// A response under way. Readers are used again.
 #[derive(Debug, Clone, Default)]
-pub struct AnswerReader {
+pub struct ResponseReader {
     splitter: Splitter,
     decoder: qpack::Decoder,
     stage: Stage,
@@ -52,21 +52,21 @@ pub struct AnswerReader {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
-    /// Before the status, or behind an interim answer.
+    /// Before the status, or behind an interim response.
     #[default]
     Head,
     Body,
     Trailers,
 }
 
-impl AnswerReader {
+impl ResponseReader {
     /// Bytes of memory that are kept of a message under way.
     #[inline]
     pub fn kept(&self) -> usize {
         self.splitter.kept() + self.decoder.kept()
     }
 
-    /// Before the first byte of another answer.
+    /// Before the first byte of another response.
     #[inline]
     pub fn begin(&mut self, bodiless: bool) {
         self.splitter.reset();
@@ -79,16 +79,16 @@ impl AnswerReader {
     /// # Errors
     /// The reason why the stream or the connection is over.
     #[inline]
-    pub fn feed(&mut self, bytes: &[u8], answer: &mut impl Answer) -> Result<(), Code> {
+    pub fn feed(&mut self, bytes: &[u8], response: &mut impl Response) -> Result<(), Code> {
         let Self { splitter, decoder, stage, bodiless, length, got } = self;
-        let mut reading = Reading { decoder, stage, bodiless: *bodiless, length, got, answer };
+        let mut reading = Reading { decoder, stage, bodiless: *bodiless, length, got, response };
         splitter.feed(bytes, &mut reading)
     }
 
     /// The stream has ended: the bytes of the body.
     ///
     /// # Errors
-    /// The answer is not complete, or not as long as it said.
+    /// The response is not complete, or not as long as it said.
     #[inline]
     pub fn finish(&self) -> Result<u64, Code> {
         let is_complete = self.stage != Stage::Head && self.splitter.is_between();
@@ -106,13 +106,13 @@ struct Reading<'a, A> {
     bodiless: bool,
     length: &'a mut Option<u64>,
     got: &'a mut u64,
-    answer: &'a mut A,
+    response: &'a mut A,
 }
 
-impl<A: Answer> Receiver for Reading<'_, A> {
+impl<A: Response> Receiver for Reading<'_, A> {
     #[inline]
     fn headers(&mut self, section: &[u8]) -> Result<(), Code> {
-        let mut fields = AnswerFields::default();
+        let mut fields = ResponseFields::default();
         self.decoder.decode(section, MOST_FIELDS, |name, value| fields.take(name, value))?;
         match (*self.stage, fields.status) {
             _ if fields.is_bad => return Err(Code::MESSAGE_ERROR),
@@ -121,7 +121,7 @@ impl<A: Answer> Receiver for Reading<'_, A> {
                 (*self.stage, *self.length) = (Stage::Body, fields.length);
                 let length = if self.bodiless { Some(0) } else { fields.length };
                 let framing = length.map_or(BodyFraming::UntilClose, BodyFraming::Length);
-                self.answer.head(&Head { status, framing, reusable: true });
+                self.response.head(&Head { status, framing, reusable: true });
             }
             (Stage::Body, None) => *self.stage = Stage::Trailers,
             (Stage::Trailers, _) => return Err(Code::FRAME_UNEXPECTED),
@@ -137,7 +137,7 @@ impl<A: Answer> Receiver for Reading<'_, A> {
 
     #[inline]
     fn data(&mut self, piece: &[u8]) {
-        self.answer.body(*self.got, piece);
+        self.response.body(*self.got, piece);
         *self.got += piece.len() as u64;
     }
 }
@@ -152,7 +152,7 @@ mod tests {
         body: Vec<u8>,
     }
 
-    impl Answer for Seen {
+    impl Response for Seen {
         fn head(&mut self, head: &Head) {
             self.heads.push((head.status, head.framing));
         }
@@ -182,7 +182,7 @@ mod tests {
     use Part::{Data, Fields};
 
     fn read(bytes: &[u8], size: usize) -> (Seen, Result<u64, Code>) {
-        let (mut reader, mut seen) = (AnswerReader::default(), Seen::default());
+        let (mut reader, mut seen) = (ResponseReader::default(), Seen::default());
         for piece in bytes.chunks(size) {
             if let Err(code) = reader.feed(piece, &mut seen) {
                 return (seen, Err(code));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_the_same_in_pieces_of_any_size() {
+    fn responses_are_the_same_in_pieces_of_any_size() {
         let bytes = message(&[
             Fields(&[(":status", "103"), ("link", "x")]),
             Fields(&[(":status", "200"), ("content-length", "6")]),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_break_the_rules_are_no_answers() {
+    fn responses_that_break_the_rules_are_no_responses() {
         let good = Fields(&[(":status", "200"), ("content-length", "3")]);
         for (parts, code) in [
             (vec![good, Data(b"ab")], Code::MESSAGE_ERROR),
@@ -225,8 +225,8 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_head_has_a_length_and_no_body() {
-        let (mut reader, mut seen) = (AnswerReader::default(), Seen::default());
+    fn a_response_to_head_has_a_length_and_no_body() {
+        let (mut reader, mut seen) = (ResponseReader::default(), Seen::default());
         reader.begin(true);
         reader.feed(&message(&[Fields(&[(":status", "200"), ("content-length", "3")])]), &mut seen).unwrap();
         assert_eq!((reader.finish(), seen.heads[0].1), (Ok(0), BodyFraming::Length(0)));

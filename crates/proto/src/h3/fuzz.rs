@@ -2,9 +2,9 @@
 //! come in.
 
 use super::Code;
-use super::client::{Answer, AnswerReader};
+use super::client::{Response, ResponseReader};
 use super::control::PeerStream;
-use super::server::{Reply, RequestReader};
+use super::server::{self, RequestReader};
 use crate::http::response::Head;
 
 #[derive(Debug, Default, PartialEq)]
@@ -13,7 +13,7 @@ struct Taken {
     body: Vec<u8>,
 }
 
-impl Answer for Taken {
+impl Response for Taken {
     fn head(&mut self, head: &Head) {
         self.statuses.push(head.status);
     }
@@ -34,7 +34,7 @@ pub fn fuzz(input: &[u8]) {
 }
 
 fn answer(stream: &[u8], size: usize) -> Result<(Taken, Result<u64, Code>), Code> {
-    let (mut reader, mut taken) = (AnswerReader::default(), Taken::default());
+    let (mut reader, mut taken) = (ResponseReader::default(), Taken::default());
     for piece in stream.chunks(size) {
         reader.feed(piece, &mut taken)?;
     }
@@ -42,7 +42,7 @@ fn answer(stream: &[u8], size: usize) -> Result<(Taken, Result<u64, Code>), Code
     Ok((taken, end))
 }
 
-fn request(stream: &[u8], size: usize) -> Result<Reply, Code> {
+fn request(stream: &[u8], size: usize) -> Result<server::Response, Code> {
     let mut reader = RequestReader::default();
     stream.chunks(size).try_for_each(|piece| reader.feed(piece))?;
     reader.finish()

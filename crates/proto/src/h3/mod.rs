@@ -2,8 +2,8 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`client`] | the request of all streams, and an answer in pieces |
-//! | [`server`] | a request in pieces, and the same answer to each |
+//! | [`client`] | the request of all streams, and a response in pieces |
+//! | [`server`] | a request in pieces, and the same response to each |
 //! | [`control`] | unidirectional streams: settings, and the end of a connection |
 //! | `frame` | frames of a message, split in pieces of any size |
 //! | `qpack` | header compression |

@@ -4,7 +4,7 @@ use super::frame::{self, Receiver, Splitter, put_frame};
 use super::{Code, qpack};
 use crate::fields::{Fields, MOST_FIELDS, Method, RequestFields};
 
-/// What is served: all bytes of an answer's stream.
+/// What is served: all bytes of a response's stream.
 #[derive(Debug, Clone)]
 pub struct Content {
     page: Vec<u8>,
@@ -32,19 +32,19 @@ impl Content {
         Self { page: bytes, head, refusal }
     }
 
-    /// All bytes of an answer's stream.
-    pub fn bytes(&self, reply: Reply) -> &[u8] {
-        match reply {
-            Reply::Page => &self.page,
-            Reply::Head => &self.page[..self.head],
-            Reply::Refusal => &self.refusal,
+    /// All bytes of a response's stream.
+    pub fn bytes(&self, response: Response) -> &[u8] {
+        match response {
+            Response::Page => &self.page,
+            Response::Head => &self.page[..self.head],
+            Response::Refusal => &self.refusal,
         }
     }
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
+pub enum Response {
     Page,
     /// The fields of the page alone.
     Head,
@@ -90,12 +90,12 @@ impl RequestReader {
     /// # Errors
     /// The request is not complete.
     #[inline]
-    pub fn finish(&self) -> Result<Reply, Code> {
+    pub fn finish(&self) -> Result<Response, Code> {
         match self.method {
             _ if !self.splitter.is_between() => Err(Code::REQUEST_INCOMPLETE),
-            Some(Method::Get) => Ok(Reply::Page),
-            Some(Method::Head) => Ok(Reply::Head),
-            Some(Method::Post | Method::Other) => Ok(Reply::Refusal),
+            Some(Method::Get) => Ok(Response::Page),
+            Some(Method::Head) => Ok(Response::Head),
+            Some(Method::Post | Method::Other) => Ok(Response::Refusal),
             None => Err(Code::REQUEST_INCOMPLETE),
         }
     }
@@ -138,7 +138,7 @@ mod tests {
     use crate::h3::client::EncodedRequest;
     use linerate_contract::Request;
 
-    fn answer(bytes: &[u8], size: usize) -> Result<Reply, Code> {
+    fn answer(bytes: &[u8], size: usize) -> Result<Response, Code> {
         let mut reader = RequestReader::default();
         bytes.chunks(size).try_for_each(|piece| reader.feed(piece))?;
         reader.finish()
@@ -146,18 +146,18 @@ mod tests {
 
     #[test]
     fn requests_are_answered_by_their_method_in_pieces_of_any_size() {
-        for (method, body, reply) in
-            [("GET", "", Reply::Page), ("HEAD", "", Reply::Head), ("POST", "body", Reply::Refusal)]
+        for (method, body, response) in
+            [("GET", "", Response::Page), ("HEAD", "", Response::Head), ("POST", "body", Response::Refusal)]
         {
             let request = Request { method: Some(method.into()), body: body.into(), ..Request::default() };
             let bytes = EncodedRequest::new("/", "h", &request).unwrap().bytes;
             for size in 1..=bytes.len() {
-                assert_eq!(answer(&bytes, size), Ok(reply), "{method}");
+                assert_eq!(answer(&bytes, size), Ok(response), "{method}");
             }
             assert_eq!(answer(&bytes[..bytes.len() - 1], 100), Err(Code::REQUEST_INCOMPLETE));
         }
         let content = Content::page(b"page");
-        let (page, head) = (content.bytes(Reply::Page), content.bytes(Reply::Head));
+        let (page, head) = (content.bytes(Response::Page), content.bytes(Response::Head));
         assert!(page.starts_with(head) && page.ends_with(b"\0\x04page"));
     }
 

@@ -99,7 +99,7 @@ fn in_chunks(body: &[u8]) -> Vec<u8> {
 /// The result of parsing the start of a server's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParsedRequest {
-    /// A whole GET of `length` bytes; `keep`: the connection stays open after the answer.
+    /// A whole GET of `length` bytes; `keep`: the connection stays open after the response.
     Get { length: usize, keep: bool },
     /// An incomplete GET.
     Partial,

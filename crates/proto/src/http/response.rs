@@ -2,7 +2,7 @@
 //!
 //! `httparse` parses complete heads; nearly every head is complete after one read, and only an incomplete one
 //! is copied. Bodies are framed here: `Content-Length`, `chunked` ([`super::chunked`]), or until the peer
-//! closes. Interim answers (1xx) are skipped. The parser reports how many bytes follow a complete answer:
+//! closes. Interim responses (1xx) are skipped. The parser reports how many bytes follow a complete response:
 //! they are valid only with pipelining.
 
 mod last;
@@ -78,11 +78,11 @@ impl fmt::Display for Odd {
     }
 }
 
-/// Whether the answer is complete.
+/// Whether the response is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParserState {
     More,
-    /// The last `rest` bytes of the piece are behind the answer.
+    /// The last `rest` bytes of the piece are behind the response.
     Complete {
         rest: usize,
     },
@@ -101,7 +101,7 @@ pub enum BodyFraming {
 pub struct Head {
     pub status: u16,
     pub framing: BodyFraming,
-    /// The connection stays open after this answer (RFC 9112 section 9.3).
+    /// The connection stays open after this response (RFC 9112 section 9.3).
     pub reusable: bool,
 }
 
@@ -120,7 +120,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser before the first byte; `bodiless`: the answer is to HEAD and has no body.
+    /// A parser before the first byte; `bodiless`: the response is to HEAD and has no body.
     #[inline]
     pub fn new(bodiless: bool) -> Self {
         Self { bodiless, ..Self::default() }
@@ -180,7 +180,7 @@ impl Parser {
         self.head.is_none() && self.aside.is_none()
     }
 
-    /// The peer's close completes the answer: its body lasts until then.
+    /// The peer's close completes the response: its body lasts until then.
     pub fn end_completes(&self) -> bool {
         self.head.is_some_and(|h| h.framing == BodyFraming::UntilClose)
     }
@@ -217,7 +217,7 @@ impl Parser {
                 }
                 None if bytes.len() - skipped > LONGEST_HEAD => return Err(Malformed::LongHead),
                 None => {
-                    // Also without a byte left: the answer has begun and has not ended.
+                    // Also without a byte left: the response has begun and has not ended.
                     self.aside = Some(bytes[skipped..].to_vec());
                     return Ok(None);
                 }

@@ -117,7 +117,7 @@ impl Decoder {
                             receiver.close(code);
                         }
                         Opcode::Ping => receiver.ping(payload),
-                        // An answer to nothing is allowed, and means nothing (section 5.5.3).
+                        // A response to nothing is allowed, and means nothing (section 5.5.3).
                         _ => {}
                     }
                 }

@@ -102,8 +102,8 @@ impl Encoder {
         mask::apply(&mut self.ahead[from..], key.unwrap_or(Key::NONE));
     }
 
-    /// Answers a ping. While many answers wait, only the last ping is answered, as section 5.5.3 allows: the
-    /// pings of a peer that reads nothing use no further memory.
+    /// Answers a ping. While many responses wait, only the last ping is answered, as section 5.5.3 allows:
+    /// the pings of a peer that reads nothing use no further memory.
     pub fn pong(&mut self, payload: &[u8]) {
         if self.ahead.len() < MOST_AHEAD {
             self.control(Opcode::Pong, payload);

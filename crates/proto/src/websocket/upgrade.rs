@@ -15,7 +15,7 @@ const PROTOCOL: &str = "sec-websocket-protocol";
 /// Section 1.3.
 const MAGIC: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/// Why there will be no WebSocket, as a complete answer of a server.
+/// Why there will be no WebSocket, as a complete response of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused(pub &'static str);
 
@@ -61,7 +61,7 @@ pub fn cannot_be_a_request(part: &[u8]) -> bool {
 /// What a server answers to a whole request head.
 ///
 /// # Errors
-/// The answer that says no.
+/// The response that says no.
 pub fn respond(head: &[u8]) -> Result<Vec<u8>, Refused> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -138,7 +138,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_answer_to_a_key_is_that_of_rfc_6455_section_1_3() {
+    fn the_response_to_a_key_is_that_of_rfc_6455_section_1_3() {
         assert_eq!(accept("dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
@@ -148,20 +148,20 @@ mod tests {
         assert_eq!(end_of_head(&asked), Some(asked.len()));
         assert!((0..asked.len()).all(|part| !cannot_be_a_request(&asked[..part])));
         assert!(cannot_be_a_request(&[0x16, 3, 1, 0, 200]));
-        let answer = respond(&asked).unwrap();
-        assert!(is_accepted(&answer, [7; 16], ""));
-        assert!(!is_accepted(&answer, [8; 16], ""));
+        let response = respond(&asked).unwrap();
+        assert!(is_accepted(&response, [7; 16], ""));
+        assert!(!is_accepted(&response, [8; 16], ""));
     }
 
     #[test]
     fn a_subprotocol_is_one_of_those_that_were_offered() {
         let headers = ["X-Token: 1".to_owned(), "sec-websocket-protocol: chat.v2, chat".into()];
         let asked = request("a", "/", [7; 16], &headers).unwrap();
-        let answer = respond(&asked).unwrap();
-        assert!(String::from_utf8(answer.clone()).unwrap().contains("Sec-WebSocket-Protocol: chat.v2\r\n"));
+        let response = respond(&asked).unwrap();
+        assert!(String::from_utf8(response.clone()).unwrap().contains("Sec-WebSocket-Protocol: chat.v2\r\n"));
         let offered = offered(&headers).unwrap();
-        assert!(is_accepted(&answer, [7; 16], offered));
-        assert!(!is_accepted(&answer, [7; 16], "") && !is_accepted(&answer, [7; 16], "chat"));
+        assert!(is_accepted(&response, [7; 16], offered));
+        assert!(!is_accepted(&response, [7; 16], "") && !is_accepted(&response, [7; 16], "chat"));
         assert!(request("a", "/", [7; 16], &["no header".into()]).is_err());
     }
 
@@ -180,13 +180,13 @@ mod tests {
         assert_eq!(respond(asked.replace("Version: 13", "Version: 8").as_bytes()), Err(OTHER_VERSION));
         let browser = asked.replace("Connection: Upgrade", "Connection: keep-alive, Upgrade");
         assert!(respond(browser.as_bytes()).is_ok());
-        let answer = String::from_utf8(respond(asked.as_bytes()).unwrap()).unwrap();
+        let response = String::from_utf8(respond(asked.as_bytes()).unwrap()).unwrap();
         for (from, to) in [
             ("101", "200"),
             ("Upgrade: websocket\r\n", ""),
             ("\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n"),
         ] {
-            assert!(!is_accepted(answer.replacen(from, to, 1).as_bytes(), [7; 16], ""), "{to}");
+            assert!(!is_accepted(response.replacen(from, to, 1).as_bytes(), [7; 16], ""), "{to}");
         }
         assert_eq!((status(b"HTTP/1.1 401 No\r\n\r\n"), status(b"SSH-2.0\r\n\r\n")), (Some(401), None));
     }

@@ -25,9 +25,9 @@ impl Datagrams {
         Ok(Self { receiver: Some(Receiver::new(datagram(spec)?)), own })
     }
 
-    /// The answer to a datagram, if there is one.
-    pub fn answer<'d>(&mut self, peer: SocketAddr, datagram: &'d [u8]) -> Option<Cow<'d, [u8]>> {
-        // A forged source: the answer would arrive here again.
+    /// The response to a datagram, if there is one.
+    pub fn response<'d>(&mut self, peer: SocketAddr, datagram: &'d [u8]) -> Option<Cow<'d, [u8]>> {
+        // A forged source: the response would arrive here again.
         if peer == self.own {
             return None;
         }
@@ -60,12 +60,12 @@ mod tests {
         let mut counting = Datagrams::count(&spec(100, "client-writes"), OWN).unwrap();
         assert_eq!(counting.answer(peer, &page(100)), None);
         let end = Datagram::End { sent: 1 }.to_bytes();
-        let answer = counting.answer(peer, &end).unwrap();
-        assert!(matches!(Datagram::parse(&answer), Some(Datagram::Report(report)) if report.received == 1));
+        let response = counting.answer(peer, &end).unwrap();
+        assert!(matches!(Datagram::parse(&response), Some(Datagram::Report(report)) if report.received == 1));
     }
 
     #[test]
-    fn a_datagram_from_the_servers_own_address_has_no_answer() {
+    fn a_datagram_from_the_servers_own_address_has_no_response() {
         assert_eq!(Datagrams::echo(OWN).answer(OWN, b"any"), None);
     }
 

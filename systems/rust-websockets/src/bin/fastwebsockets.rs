@@ -103,7 +103,7 @@ impl<S: Below> Socket for Frames<S> {
                         return Ok(());
                     }
                 }
-                OpCode::Close => return Err(ErrorKind::EmptyReply),
+                OpCode::Close => return Err(ErrorKind::EmptyResponse),
                 _ => {}
             }
         }
@@ -136,7 +136,7 @@ impl<S: Below> Socket for Frames<S> {
 fn kind(error: &WebSocketError) -> ErrorKind {
     match error {
         WebSocketError::IoError(error) => kind_of(error),
-        WebSocketError::ConnectionClosed | WebSocketError::UnexpectedEOF => ErrorKind::EmptyReply,
+        WebSocketError::ConnectionClosed | WebSocketError::UnexpectedEOF => ErrorKind::EmptyResponse,
         WebSocketError::HTTPError(_) => ErrorKind::Failed,
         _ => ErrorKind::Malformed,
     }

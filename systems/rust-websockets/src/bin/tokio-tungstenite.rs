@@ -52,7 +52,7 @@ impl<S: Below> Socket for Stream<S> {
                 // A server answers a close frame by reading on.
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(kind(&error)),
-                None => return Err(ErrorKind::EmptyReply),
+                None => return Err(ErrorKind::EmptyResponse),
             }
         }
     }
@@ -81,7 +81,7 @@ fn config() -> WebSocketConfig {
 fn kind(error: &Error) -> ErrorKind {
     match error {
         Error::Io(error) => kind_of(error),
-        Error::ConnectionClosed | Error::AlreadyClosed => ErrorKind::EmptyReply,
+        Error::ConnectionClosed | Error::AlreadyClosed => ErrorKind::EmptyResponse,
         Error::Protocol(_) | Error::Capacity(_) | Error::Utf8(_) => ErrorKind::Malformed,
         _ => ErrorKind::Failed,
     }

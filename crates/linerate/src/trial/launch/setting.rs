@@ -14,7 +14,7 @@ use crate::subject::Server;
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
 use linerate_contract::{Arrival, Expect, Nanos, Role, Spec, Tls, page};
-use linerate_proto::h2::server::rpc_reply;
+use linerate_proto::h2::server::rpc_response;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::IpAddr;
@@ -185,7 +185,7 @@ impl<'a> Setting<'a> {
                 }
                 if let Some(page) = self.page() {
                     let (path, body) = match spec.options.contains_key("grpc") {
-                        true => (METHOD, rpc_reply(page.as_bytes())),
+                        true => (METHOD, rpc_response(page.as_bytes())),
                         false => ("/", page.into_bytes()),
                     };
                     spec.path = Some(path.into());

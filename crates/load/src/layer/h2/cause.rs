@@ -12,7 +12,7 @@ pub(super) fn no_settings(client: &Client) -> ErrorKind {
     let bytes = client.unfinished();
     let Some(protocol) = spoken(bytes) else {
         let text = "the server closed the connection before its settings";
-        return note(ErrorKind::EmptyReply, || Cause::showing(text, bytes));
+        return note(ErrorKind::EmptyResponse, || Cause::showing(text, bytes));
     };
     let text = format!("not HTTP/2: the server speaks {protocol} there");
     note(ErrorKind::Malformed, || Cause::showing(text, bytes))
@@ -21,7 +21,7 @@ pub(super) fn no_settings(client: &Client) -> ErrorKind {
 /// The server has closed the connection; `has_begun`: within a response.
 #[cold]
 pub(super) fn closed(client: &Client, has_begun: bool) -> ErrorKind {
-    let kind = if has_begun { ErrorKind::Truncated } else { ErrorKind::EmptyReply };
+    let kind = if has_begun { ErrorKind::Truncated } else { ErrorKind::EmptyResponse };
     let text = format!("the server closed the connection with {} requests under way", client.under_way());
     note(kind, || Cause::new(text))
 }
@@ -64,7 +64,7 @@ pub(super) fn stream(ended: Ended) -> ErrorKind {
         }
         Ended::Reset(code) => (ErrorKind::Reset, format!("the server ended the stream: RST_STREAM {code}")),
         Ended::Unprocessed(code) => {
-            let kind = if code == Code::NO_ERROR { ErrorKind::EmptyReply } else { ErrorKind::Reset };
+            let kind = if code == Code::NO_ERROR { ErrorKind::EmptyResponse } else { ErrorKind::Reset };
             (kind, format!("the server ends the connection without a response: GOAWAY {code}"))
         }
     };

@@ -2,17 +2,17 @@
 //! [`service`].
 //!
 //! Requests are calls of gRPC where `options.grpc` says so. The protocol is in `linerate_proto::h2`. A
-//! connection has as many lanes as streams may be under way; the request is encoded once, and answers are
+//! connection has as many lanes as streams may be under way; the request is encoded once, and responses are
 //! read in a buffer that all connections of a thread share.
 
-mod answers;
 mod cause;
 mod requests;
+mod responses;
 mod rpc;
 mod service;
 
-use answers::Frames;
 use requests::Requests;
+use responses::Frames;
 use rpc::{Calls, Messages};
 pub use service::H2Service;
 
@@ -22,7 +22,7 @@ use crate::layer::http::{STATUSES, events};
 use crate::layer::order::Order;
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Silence, Wire, Wires};
-use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, MAX_READS, Reply};
+use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, MAX_READS, Progress};
 use crate::refusal::Refusal;
 use crate::socket::Dialer;
 use linerate_contract::{ErrorKind, Expect, HandshakeCounts, Nanos, Request, Spec, StreamCounts};
@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::vec::Drain;
 
-/// As for HTTP/1.1; here it has the answers of many streams.
+/// As for HTTP/1.1; here it has the responses of many streams.
 const BUFFER: usize = 64 << 10;
 /// The most lanes of a connection: about ten times as many as servers allow.
 const MOST_STREAMS: u64 = 1_000;
@@ -53,19 +53,19 @@ pub struct H2<C> {
     reader: Reader,
 }
 
-/// What all connections of a thread need to read answers.
+/// What all connections of a thread need to read responses.
 #[derive(Debug, Clone)]
 struct Reader {
     /// One for each request.
     verifiers: Box<[Verifier]>,
     order: Order,
-    /// What is timed within answers.
+    /// What is timed within responses.
     events: Option<EventKind>,
     statuses: Box<[u64; STATUSES]>,
     /// Where operations are calls of gRPC.
     calls: Option<Calls>,
     ended: Vec<Ending>,
-    /// Lanes whose answers have begun in this read and have not ended.
+    /// Lanes whose responses have begun in this read and have not ended.
     fresh: u32,
     /// The most streams under way on a connection.
     most: u32,
@@ -92,12 +92,12 @@ struct LaneState {
     /// Sent at zero: none.
     begun: Begun,
     request: u32,
-    /// When the first byte of an answer arrived that did not arrive at once, and the last event; else zero.
+    /// When the first byte of a response arrived that did not arrive at once, and the last event; else zero.
     first: Nanos,
     last_event: Nanos,
     events: Events,
     check: Check,
-    /// Zero: the head of the answer has not arrived.
+    /// Zero: the head of the response has not arrived.
     status: u16,
     /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
     wrong: Option<ErrorKind>,
@@ -215,10 +215,10 @@ impl<C: Wires> Layer for H2<C> {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Progress, ErrorKind> {
         match self.read(connection)? {
-            Received::More => Ok(Reply::Unfinished),
-            Received::Drained | Received::Nothing => Ok(Reply::Waiting),
+            Received::More => Ok(Progress::Unfinished),
+            Received::Drained | Received::Nothing => Ok(Progress::Waiting),
             Received::End => {
                 let has_begun = connection.lanes.iter().any(|lane| lane.status != 0);
                 Err(cause::closed(&connection.client, has_begun))

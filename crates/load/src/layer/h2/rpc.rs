@@ -59,8 +59,8 @@ impl Calls {
         }
     }
 
-    /// The answer of a call is complete. One with another status than OK has failed, one without a status is
-    /// not over, and one without a message has answered nothing.
+    /// The response of a call is complete. One with another status than OK has failed, one without a status
+    /// is not over, and one without a message has answered nothing.
     ///
     /// # Errors
     /// The kind of failure.
@@ -95,7 +95,7 @@ fn malformed(text: &'static str) -> ErrorKind {
 /// A byte that says whether a message is compressed, and its length in four bytes.
 const PREFIX: usize = 5;
 
-/// The messages of an answer, in pieces as they arrive.
+/// The messages of a response, in pieces as they arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Messages {
     prefix: [u8; PREFIX],
@@ -196,10 +196,10 @@ mod tests {
 
     #[test]
     fn messages_are_counted_in_pieces_of_any_length() {
-        let answer = [&[0, 0, 0, 0, 3][..], b"one", &[0; 5], &[0, 0, 0, 1, 0], &[7; 256]].concat();
-        for length in 1..answer.len() {
+        let response = [&[0, 0, 0, 0, 3][..], b"one", &[0; 5], &[0, 0, 0, 1, 0], &[7; 256]].concat();
+        for length in 1..response.len() {
             let mut messages = Messages { is_typed: true, ..Messages::default() };
-            let ended: u32 = answer.chunks(length).map(|piece| messages.take(piece)).sum();
+            let ended: u32 = response.chunks(length).map(|piece| messages.take(piece)).sum();
             assert_eq!(ended, 3);
             assert_eq!(messages.complete(), Ok(3), "pieces of {length}");
         }
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn a_message_that_is_cut_or_compressed_is_malformed() {
         let typed = Messages { is_typed: true, ..Messages::default() };
-        for answer in [&[0][..], &[0, 0, 0, 0, 2, 9], &[1, 0, 0, 0, 0]] {
+        for response in [&[0][..], &[0, 0, 0, 0, 2, 9], &[1, 0, 0, 0, 0]] {
             let mut messages = typed;
-            messages.take(answer);
-            assert_eq!(messages.complete(), Err(ErrorKind::Malformed), "{answer:?}");
+            messages.take(response);
+            assert_eq!(messages.complete(), Err(ErrorKind::Malformed), "{response:?}");
         }
         assert_eq!((typed.complete(), Messages::default().complete()), (Ok(0), Err(ErrorKind::Malformed)));
     }

@@ -54,7 +54,7 @@ impl<W: Wires> Service for H2Service<W> {
         }
         let page = page(spec.size as usize);
         let content = match rpc::are_calls(spec)? {
-            true => Content::reply(&page, rpc::messages(spec)?),
+            true => Content::call(&page, rpc::messages(spec)?),
             false => Content::page(&page),
         };
         Ok(Self { wires: W::new(spec)?, content: Arc::new(content), input: vec![0; ROOM.input].into() })
@@ -113,7 +113,7 @@ impl<W: Wires> H2Service<W> {
     }
 }
 
-/// What is on top of the wire: requests in, answers out.
+/// What is on top of the wire: requests in, responses out.
 struct H2Talk<'a> {
     content: &'a Content,
     server: &'a mut Server,

@@ -1,12 +1,12 @@
 //! Why requests fail, in words, with the bytes behind it.
 
-use super::{Answers, Exchange};
+use super::{Exchange, Responses};
 use crate::cause::note;
 use linerate_contract::{Cause, ErrorKind};
 use linerate_proto::http::response::{BodyFraming, Head, Malformed};
 use linerate_proto::speech::spoken;
 
-impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
+impl<const SEVERAL: bool> Responses<'_, SEVERAL> {
     #[cold]
     pub(super) fn note_malformed(malformed: Malformed, bytes: &[u8]) -> ErrorKind {
         note(ErrorKind::Malformed, || {
@@ -19,7 +19,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         })
     }
 
-    /// An answer that is not the expected one, with its last bytes.
+    /// A response that is not the expected one, with its last bytes.
     #[cold]
     pub(super) fn note_wrong(&mut self, kind: ErrorKind, head: &Head, bytes: &[u8]) {
         let body = match head.framing {
@@ -36,7 +36,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
 pub(super) fn note_end(exchange: &Exchange, kind: ErrorKind) {
     let how = match kind {
         ErrorKind::Reset => "the server reset the connection",
-        ErrorKind::EmptyReply | ErrorKind::Truncated => "the server closed the connection",
+        ErrorKind::EmptyResponse | ErrorKind::Truncated => "the server closed the connection",
         _ => return,
     };
     let parser = &exchange.parser;

@@ -16,7 +16,7 @@ pub(super) struct Kind {
     /// Where it is among the bytes of all.
     pub(super) start: usize,
     pub(super) length: usize,
-    /// The answer to HEAD has a length and no body.
+    /// The response to HEAD has a length and no body.
     pub(super) bodiless: bool,
     /// It may be sent twice (RFC 9110 section 9.2.2).
     pub(super) idempotent: bool,
@@ -80,17 +80,8 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Role, WeightedRequest};
-
-    fn weighted(weights: &[u32]) -> Vec<WeightedRequest> {
-        let one = |(weight, number): (&u32, usize)| WeightedRequest {
-            path: format!("/{number}"),
-            request: Request::default(),
-            expect: None,
-            weight: *weight,
-        };
-        weights.iter().zip(0..).map(one).collect()
-    }
+    use crate::layer::order::tests::weighted;
+    use linerate_contract::Role;
 
     #[test]
     fn each_request_has_its_own_bytes_and_the_host_of_all() {

@@ -1,11 +1,11 @@
 //! HTTP/1.1 over TCP or TLS (RFC 9110, RFC 9112): the client here, the server in [`service`].
 //!
-//! Requests are built once ([`mix`]); answers are parsed in place, in a buffer that all connections of a
+//! Requests are built once ([`mix`]); responses are parsed in place, in a buffer that all connections of a
 //! thread share. Between two reads a connection stores its descriptor and the state of its parser.
 
-mod answers;
 mod cause;
 mod mix;
+mod responses;
 mod service;
 pub(super) mod verify;
 
@@ -13,28 +13,29 @@ pub use service::HttpService;
 
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Source, Wire, Wires};
-use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply, Wrong};
+use crate::layer::{Flow, Layer, MAX_READS, Progress, Response, Wrong};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, disconnect};
-use answers::Answers;
 use cause::note_end;
 use linerate_contract::{ErrorKind, HandshakeCounts, Spec};
 use linerate_proto::events::{EventKind, Events};
 use linerate_proto::http::response::{LastHead, Odd, Parser};
 use mix::{Kind, Mix};
+use responses::Responses;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use verify::Check;
 
-/// Pipelined requests fit any socket buffer, in bytes: a peer whose answers are not read would not read more.
+/// Pipelined requests fit any socket buffer, in bytes: a peer whose responses are not read would not read
+/// more.
 const LONGEST_BATCH: usize = 64 << 10;
 /// A page of up to 60 KiB is received by one call; twice the size gains nothing and uses half of the L2
 /// cache.
 const BUFFER: usize = 64 << 10;
 
-/// Counters of answers by status, which has three digits.
+/// Counters of responses by status, which has three digits.
 pub(super) const STATUSES: usize = 1 << 10;
 
 /// A thread's part of the layer; `SEVERAL`: its requests differ.
@@ -55,21 +56,21 @@ pub struct Http<C, const SEVERAL: bool = false> {
     reader: Reader<SEVERAL>,
 }
 
-/// What all connections of a thread need to read answers.
+/// What all connections of a thread need to read responses.
 #[derive(Debug, Clone)]
 struct Reader<const SEVERAL: bool> {
     mix: Mix<SEVERAL>,
     statuses: Box<[u64; STATUSES]>,
-    /// Answers by what is odd about them, in the order of [`Odd::ALL`].
+    /// Responses by what is odd about them, in the order of [`Odd::ALL`].
     odd: [u64; Odd::ALL.len()],
     last: LastHead,
-    /// What is timed within answers, and how much of it the last look at the socket brought.
+    /// What is timed within responses, and how much of it the last look at the socket brought.
     events: Option<EventKind>,
     arrived: u32,
-    /// The number of the request that the last answer belongs to.
+    /// The number of the request that the last response belongs to.
     answered: u32,
-    /// Further answers of the connection that received the last one.
-    further: VecDeque<Result<Reply, ErrorKind>>,
+    /// Further responses of the connection that received the last one.
+    further: VecDeque<Result<Progress, ErrorKind>>,
 }
 
 /// One connection.
@@ -90,12 +91,12 @@ struct Own {
     bytes: Vec<u8>,
 }
 
-/// Requests and answers of a connection.
+/// Requests and responses of a connection.
 #[derive(Debug)]
 struct Exchange {
     /// The number of the request under way, where there are several.
     kind: Option<u32>,
-    /// Requests that are sent together, and the number of their outstanding answers.
+    /// Requests that are sent together, and the number of their outstanding responses.
     asked: u16,
     due: u16,
     parser: Parser,
@@ -234,20 +235,22 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         }
     }
 
-    fn has_early_answer(&mut self, connection: &mut Self::Connection) -> bool {
+    fn has_early_response(&mut self, connection: &mut Self::Connection) -> bool {
         if connection.sent == 0 {
             return false;
         }
         let exchange = &mut connection.exchange;
         exchange.expect(self.reader.mix.kind(exchange.kind));
-        let reply = match self.receive(connection) {
-            Ok(Reply::Complete(answer)) => Ok(Reply::Complete(Answer { reusable: false, ..answer })),
-            Ok(Reply::Wrong(wrong)) => Ok(Reply::Wrong(Wrong { reusable: false, ..wrong })),
+        let response = match self.receive(connection) {
+            Ok(Progress::Complete(response)) => {
+                Ok(Progress::Complete(Response { reusable: false, ..response }))
+            }
+            Ok(Progress::Wrong(wrong)) => Ok(Progress::Wrong(Wrong { reusable: false, ..wrong })),
             // A closed connection has an error of its own.
-            Err(kind) if !matches!(kind, ErrorKind::Reset | ErrorKind::EmptyReply) => Err(kind),
+            Err(kind) if !matches!(kind, ErrorKind::Reset | ErrorKind::EmptyResponse) => Err(kind),
             _ => return false,
         };
-        self.reader.further.push_front(reply);
+        self.reader.further.push_front(response);
         true
     }
 
@@ -261,30 +264,30 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Progress, ErrorKind> {
         if let Some(next) = self.reader.further.pop_front() {
             return next;
         }
         let HttpConnection { socket, wire, exchange, .. } = connection;
         for _ in 0..MAX_READS {
-            let mut answers = Answers { reader: &mut self.reader, exchange, first: None };
-            let received = match wire.receive(socket, &mut self.buffer, &mut answers) {
+            let mut responses = Responses { reader: &mut self.reader, exchange, first: None };
+            let received = match wire.receive(socket, &mut self.buffer, &mut responses) {
                 Ok(received) => received,
                 Err(kind) => {
                     note_end(exchange, kind);
                     return Err(kind);
                 }
             };
-            if let Some(first) = answers.first {
+            if let Some(first) = responses.first {
                 return Ok(first);
             }
             match received {
-                Received::Nothing => return Ok(Reply::Waiting),
-                Received::End => return answers.end(wire.is_cut()),
+                Received::Nothing => return Ok(Progress::Waiting),
+                Received::End => return responses.end(wire.is_cut()),
                 Received::More | Received::Drained => {}
             }
         }
-        Ok(Reply::Unfinished)
+        Ok(Progress::Unfinished)
     }
 
     fn has_begun(&self, connection: &Self::Connection) -> bool {
@@ -323,7 +326,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
 }
 
 impl Exchange {
-    /// The answers to what is sent are next, unless they are already.
+    /// The responses to what is sent are next, unless they are already.
     #[inline]
     fn expect(&mut self, kind: &mut Kind) {
         if self.due == 0 {

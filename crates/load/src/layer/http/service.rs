@@ -35,7 +35,7 @@ pub struct HttpService<W> {
     input: Box<[u8]>,
 }
 
-/// The complete answer, for a persistent connection and for one that closes.
+/// The complete response, for a persistent connection and for one that closes.
 #[derive(Debug, Clone)]
 struct Pages {
     keep: Arc<[u8]>,
@@ -56,10 +56,11 @@ impl<W> Default for ServedConnection<W> {
     }
 }
 
-/// The state of a connection within its requests and answers.
+/// The state of a connection within its requests and responses.
 #[derive(Debug, Default)]
 struct Exchange {
-    /// Answers to send after which the connection stays open, and bytes of the current answer that were sent.
+    /// Responses to send after which the connection stays open, and bytes of the current response that were
+    /// sent.
     due: u32,
     sent: usize,
     end: ExchangeEnd,
@@ -69,13 +70,13 @@ struct Exchange {
     pending: Vec<u8>,
 }
 
-/// What follows the answers that are due.
+/// What follows the responses that are due.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ExchangeEnd {
     /// The next request.
     #[default]
     None,
-    /// The last answer, or a refusal.
+    /// The last response, or a refusal.
     Close,
     Refuse,
     /// Either was sent.
@@ -93,7 +94,7 @@ impl<W: Wires> Service for HttpService<W> {
             return Err(Refusal::BadSpec(format!("\"size\" must be at most {LARGEST_PAGE} bytes")));
         }
         let body = page(spec.size as usize);
-        let answer = |connection: &str| -> Arc<[u8]> {
+        let response = |connection: &str| -> Arc<[u8]> {
             let head = format!(
                 "HTTP/1.1 200 OK\r\nServer: linerate\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
                  Connection: {connection}\r\n\r\n",
@@ -101,7 +102,7 @@ impl<W: Wires> Service for HttpService<W> {
             );
             [head.as_bytes(), &body].concat().into()
         };
-        let pages = Pages { keep: answer("keep-alive"), close: answer("close") };
+        let pages = Pages { keep: response("keep-alive"), close: response("close") };
         let room = Room { input: INPUT, records: records(pages.keep.len()) };
         Ok(Self { wires: W::new(spec)?, room, pages, input: vec![0; INPUT].into() })
     }
@@ -113,9 +114,9 @@ impl<W: Wires> Service for HttpService<W> {
     }
 }
 
-/// TLS records of output per connection: as many as an answer needs, up to those of a stream.
-fn records(answer: usize) -> usize {
-    answer.div_ceil(LARGEST_PLAIN).clamp(1, Room::STREAM.records)
+/// TLS records of output per connection: as many as a response needs, up to those of a stream.
+fn records(response: usize) -> usize {
+    response.div_ceil(LARGEST_PLAIN).clamp(1, Room::STREAM.records)
 }
 
 impl<W: Wires> HttpService<W> {
@@ -159,14 +160,14 @@ impl<W: Wires> HttpService<W> {
     }
 }
 
-/// What is on top of the wire: requests in, answers out.
+/// What is on top of the wire: requests in, responses out.
 struct HttpTalk<'a> {
     pages: &'a Pages,
     exchange: &'a mut Exchange,
 }
 
 impl HttpTalk<'_> {
-    /// Sends the answers that are due. [`Fate::Read`]: all were sent, and the connection stays open.
+    /// Sends the responses that are due. [`Fate::Read`]: all were sent, and the connection stays open.
     #[inline]
     fn answer(&mut self, socket: &OwnedFd, wire: &mut impl Wire) -> Result<Fate, ErrorKind> {
         self.exchange.blocked = wire.send(socket, self)? == Flow::Blocked;
@@ -211,7 +212,7 @@ impl HttpTalk<'_> {
         used
     }
 
-    /// The answer under way.
+    /// The response under way.
     #[inline]
     fn current(&self) -> Option<&[u8]> {
         match self.exchange.end {
@@ -264,7 +265,7 @@ impl Source for HttpTalk<'_> {
     #[inline]
     fn advance(&mut self, count: usize) -> bool {
         self.exchange.sent += count;
-        if self.current().is_some_and(|answer| self.exchange.sent < answer.len()) {
+        if self.current().is_some_and(|response| self.exchange.sent < response.len()) {
             return true;
         }
         self.exchange.sent = 0;
@@ -279,8 +280,8 @@ impl Source for HttpTalk<'_> {
 
     #[inline]
     fn fill(&mut self, room: &mut [u8]) -> usize {
-        let Some(answer) = self.current() else { return 0 };
-        let rest = &answer[self.exchange.sent..];
+        let Some(response) = self.current() else { return 0 };
+        let rest = &response[self.exchange.sent..];
         let count = room.len().min(rest.len());
         room[..count].copy_from_slice(&rest[..count]);
         self.advance(count);
@@ -293,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_has_the_records_of_its_answer_up_to_those_of_a_stream() {
+    fn a_connection_has_the_records_of_its_response_up_to_those_of_a_stream() {
         assert_eq!([0, 4096, 16_385, 1 << 30].map(records), [1, 1, 2, 8]);
     }
 }

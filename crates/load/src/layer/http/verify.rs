@@ -1,5 +1,5 @@
-//! Compares answers with the spec: status and length of every one, content of every n-th, as far as the spec
-//! has them.
+//! Compares responses with the spec: status and length of every one, content of every n-th, as far as the
+//! spec has them.
 //!
 //! Where the checksum is that of [`linerate_contract::page`], content is compared with the page, which is
 //! several times cheaper than a checksum and needs no state; otherwise by a running CRC-32.
@@ -18,11 +18,11 @@ const LARGEST_PAGE: u64 = 16 << 20;
 pub(in crate::layer) struct Verifier {
     expect: Expect,
     page: Option<Arc<[u8]>>,
-    /// Answers until the next one whose content is compared.
+    /// Responses until the next one whose content is compared.
     countdown: u64,
 }
 
-/// The check of one answer's content.
+/// The check of one response's content.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::layer) struct Check {
     wanted: bool,
@@ -33,7 +33,7 @@ pub(in crate::layer) struct Check {
 impl Verifier {
     pub(in crate::layer) fn new(expect: Option<Expect>) -> Result<Self, Refusal> {
         if expect.is_some_and(|e| e.every == 0) {
-            return Err(Refusal::BadSpec("\"expect.every\" must be at least 1 (1: every answer)".into()));
+            return Err(Refusal::BadSpec("\"expect.every\" must be at least 1 (1: every response)".into()));
         }
         let page = expect
             .and_then(|e| Some((e.bytes.filter(|bytes| *bytes <= LARGEST_PAGE)?, e.crc32?)))
@@ -44,7 +44,7 @@ impl Verifier {
         Ok(Self { expect: expect.unwrap_or(anything), page, countdown: 0 })
     }
 
-    /// Begins the check of the next answer; the first one's content is always compared.
+    /// Begins the check of the next response; the first one's content is always compared.
     #[inline]
     pub(in crate::layer) fn begin(&mut self) -> Check {
         if self.expect.crc32.is_none() {
@@ -55,7 +55,7 @@ impl Verifier {
         Check { wanted, ..Check::default() }
     }
 
-    /// Notes why an answer with a body of `body` bytes is not the expected one, with its last bytes; returns
+    /// Notes why a response with a body of `body` bytes is not the expected one, with its last bytes; returns
     /// the kind.
     #[cold]
     pub(in crate::layer) fn note(&self, kind: ErrorKind, status: u16, body: u64, bytes: &[u8]) -> ErrorKind {
@@ -89,7 +89,7 @@ impl Verifier {
         }
     }
 
-    /// What is wrong with the head of an answer that is read to its end all the same.
+    /// What is wrong with the head of a response that is read to its end all the same.
     #[inline]
     pub(in crate::layer) fn wrong_head(&self, head: &Head) -> Option<ErrorKind> {
         let kind = self.head(head).err()?;
@@ -118,9 +118,9 @@ impl Verifier {
         }
     }
 
-    /// Checks an answer of `bytes` bytes; true if its content was compared.
+    /// Checks a response of `bytes` bytes; true if its content was compared.
     #[inline]
-    pub(in crate::layer) fn answer(&self, check: &Check, bytes: u64) -> Result<bool, ErrorKind> {
+    pub(in crate::layer) fn response(&self, check: &Check, bytes: u64) -> Result<bool, ErrorKind> {
         if self.expect.bytes.is_some_and(|expected| bytes != expected) {
             return Err(ErrorKind::WrongLength);
         }
@@ -147,7 +147,7 @@ mod tests {
             verifier.body(&mut check, at, piece);
             at += piece.len() as u64;
         }
-        verifier.answer(&check, at)
+        verifier.response(&check, at)
     }
 
     #[test]

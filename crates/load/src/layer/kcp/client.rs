@@ -7,7 +7,7 @@ use super::output::Output;
 use super::{KcpConfig, SPIN};
 use crate::cause::{note, note_errno};
 use crate::clock;
-use crate::layer::{Answer, Flow, Layer, Reply};
+use crate::layer::{Flow, Layer, Progress, Response};
 use crate::packets::{self, Inbox, SendQueue, widen_buffers};
 use crate::refusal::{Doing, Refusal};
 use kcp::Kcp;
@@ -57,7 +57,7 @@ pub(crate) struct Conversation {
     written: u64,
     total: u64,
     ended: bool,
-    answer: Vec<u8>,
+    response: Vec<u8>,
     /// When the server last acknowledged or sent data; zero before the first turn.
     progress: Nanos,
     /// The server has answered.
@@ -97,7 +97,7 @@ impl KcpClient {
             written: 0,
             total: self.spec.bytes.unwrap_or(u64::MAX),
             ended: false,
-            answer: Vec::new(),
+            response: Vec::new(),
             progress: Nanos::ZERO,
             is_known: false,
             deadline: Nanos(u64::MAX),
@@ -137,7 +137,7 @@ impl Layer for KcpClient {
         Ok(Flow::Done)
     }
 
-    fn receive(&mut self, flow: &mut Conversation) -> Result<Reply, ErrorKind> {
+    fn receive(&mut self, flow: &mut Conversation) -> Result<Progress, ErrorKind> {
         let (now, timeout) = (clock::now(), self.spec.timeout_ns);
         if flow.progress == Nanos::ZERO {
             flow.progress = now;
@@ -160,7 +160,7 @@ impl Layer for KcpClient {
         }
         while let Ok(length) = flow.kcp.recv(&mut self.received) {
             flow.progress = now;
-            flow.answer.extend_from_slice(&self.received[..length]);
+            flow.response.extend_from_slice(&self.received[..length]);
         }
         let topped = flow.top_up(self.config.size, &self.content);
         let outcome = outcome.and_then(|()| {
@@ -174,7 +174,7 @@ impl Layer for KcpClient {
             flow.deadline = flow.deadline.min(now + timeout);
         }
         let is_late = now.since(flow.progress) >= timeout || now >= flow.deadline;
-        let count = flow.answer.first_chunk::<8>().map(|count| u64::from_le_bytes(*count));
+        let count = flow.response.first_chunk::<8>().map(|count| u64::from_le_bytes(*count));
         match (outcome, count) {
             (Err(errno), _) => {
                 let kind = if flow.is_known { ErrorKind::Reset } else { ErrorKind::ConnectRefused };
@@ -182,9 +182,9 @@ impl Layer for KcpClient {
             }
             // A count before the server has received the end of the stream counts something else; and so does
             // anything before the count, or more than was sent.
-            _ if !flow.answer.is_empty() && !flow.is_received() => {
+            _ if !flow.response.is_empty() && !flow.is_received() => {
                 let text = "data before the end of the stream, so of no server of linerate's stream";
-                Err(note(ErrorKind::Malformed, || Cause::showing(text, &flow.answer)))
+                Err(note(ErrorKind::Malformed, || Cause::showing(text, &flow.response)))
             }
             (_, Some(good)) if good != flow.written => {
                 let more = good > flow.written;
@@ -193,13 +193,13 @@ impl Layer for KcpClient {
                 Err(note(kind, || Cause::new(text)))
             }
             (_, Some(good)) => {
-                // Acknowledges the answer.
+                // Acknowledges the response.
                 let _ = flow.flush(now.since(self.start), &self.config);
-                Ok(Reply::Complete(Answer { bytes: good, verified: true, reusable: true }))
+                Ok(Progress::Complete(Response { bytes: good, verified: true, reusable: true }))
             }
             _ if is_late && flow.is_known => Err(ErrorKind::Timeout),
             _ if is_late => Err(ErrorKind::ConnectTimeout),
-            _ => Ok(Reply::Waiting),
+            _ => Ok(Progress::Waiting),
         }
     }
 

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-/// Bytes that a server may queue for a datagram that it received: its answer, and acknowledgements.
+/// Bytes that a server may queue for a datagram that it received: its response, and acknowledgements.
 const MOST_QUEUED: usize = 1 << 20;
 
 const OWN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 4_000);

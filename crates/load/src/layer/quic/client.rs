@@ -11,7 +11,7 @@ use crate::cause::note_errno;
 use crate::held::Held;
 use crate::layer::order::Order;
 use crate::layer::wire::tls::{client_config, full_handshakes, server_name};
-use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, Reply};
+use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, Progress};
 use crate::packets::{self, Inbox, Mode, widen_buffers};
 use crate::refusal::Refusal;
 use bytes::{Bytes, BytesMut};
@@ -95,7 +95,7 @@ struct Lane<R> {
     stream: Option<StreamId>,
     begun: Begun,
     request: u32,
-    /// When the first byte of an answer arrived that did not arrive at once, and the last event; else zero.
+    /// When the first byte of a response arrived that did not arrive at once, and the last event; else zero.
     first: Nanos,
     last_event: Nanos,
     reader: R,
@@ -190,9 +190,9 @@ impl<P: ClientProtocol> Layer for Quic<P> {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Progress, ErrorKind> {
         let has_more = self.advance(connection)?;
-        Ok(if has_more { Reply::Unfinished } else { Reply::Waiting })
+        Ok(if has_more { Progress::Unfinished } else { Progress::Waiting })
     }
 
     fn can_send_again(&mut self, connection: &mut Self::Connection, _kind: ErrorKind) -> bool {
@@ -355,7 +355,7 @@ fn write(connection: &mut Connection, request: &Bytes, stream: StreamId, sent: &
     while *sent < request.len() {
         match stream.write_chunks(&mut [request.slice(*sent..)]) {
             Ok(written) => *sent += written.bytes,
-            // A full window, or the peer does not want the rest: its answer says why.
+            // A full window, or the peer does not want the rest: its response says why.
             Err(_) => return,
         }
     }

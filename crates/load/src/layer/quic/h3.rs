@@ -3,7 +3,7 @@
 use super::client::{ClientProtocol, Fault};
 use super::server::{Content, ServerProtocol};
 use crate::cause::note;
-use crate::layer::Answer;
+use crate::layer::Response;
 use crate::layer::h2::each_request;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::layer::http::{STATUSES, events};
@@ -11,9 +11,9 @@ use crate::refusal::Refusal;
 use bytes::Bytes;
 use linerate_contract::{Cause, ErrorKind, Spec, page};
 use linerate_proto::events::{EventKind, Events};
-use linerate_proto::h3::client::{self, AnswerReader, EncodedRequest};
+use linerate_proto::h3::client::{self, EncodedRequest, ResponseReader};
 use linerate_proto::h3::control::{PeerStream, opening};
-use linerate_proto::h3::server::{self, Reply, RequestReader};
+use linerate_proto::h3::server::{self, RequestReader};
 use linerate_proto::h3::{ALPN, Code};
 use linerate_proto::http::response::Head;
 use std::collections::BTreeMap;
@@ -31,10 +31,10 @@ pub(crate) struct H3 {
     statuses: Box<[u64; STATUSES]>,
 }
 
-/// An answer under way.
+/// A response under way.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reading {
-    reader: AnswerReader,
+    reader: ResponseReader,
     request: u32,
     check: Check,
     status: u16,
@@ -104,14 +104,14 @@ impl ClientProtocol for H3 {
     }
 
     #[inline]
-    fn finish(&mut self, reading: &mut Reading) -> Result<Answer, Fault> {
+    fn finish(&mut self, reading: &mut Reading) -> Result<Response, Fault> {
         let bytes = reading.reader.finish().map_err(|code| self.fault(reading.status, code))?;
         self.count(reading.status);
         let verifier = &self.requests[reading.request as usize].1;
         let outcome = reading.wrong.map_or(Ok(()), Err);
-        let outcome = outcome.and_then(|()| verifier.answer(&reading.check, bytes));
+        let outcome = outcome.and_then(|()| verifier.response(&reading.check, bytes));
         let verified = outcome.map_err(|kind| verifier.note(kind, reading.status, bytes, &[]))?;
-        Ok(Answer { bytes, verified, reusable: true })
+        Ok(Response { bytes, verified, reusable: true })
     }
 
     fn feed_peer(&mut self, stream: &mut PeerStream, bytes: &[u8]) -> Result<Option<u64>, u32> {
@@ -149,7 +149,7 @@ impl H3 {
     fn fault(&mut self, status: u16, code: Code) -> Fault {
         self.count(status);
         let kind = match code {
-            Code::REQUEST_INCOMPLETE if status == 0 => ErrorKind::EmptyReply,
+            Code::REQUEST_INCOMPLETE if status == 0 => ErrorKind::EmptyResponse,
             Code::REQUEST_INCOMPLETE => ErrorKind::Truncated,
             _ => ErrorKind::Malformed,
         };
@@ -166,7 +166,7 @@ struct Taking<'a> {
     wrong: &'a mut Option<ErrorKind>,
 }
 
-impl client::Answer for Taking<'_> {
+impl client::Response for Taking<'_> {
     #[inline]
     fn head(&mut self, head: &Head) {
         *self.status = head.status;
@@ -205,8 +205,9 @@ impl ServerProtocol for H3Page {
             return Err(Refusal::BadSpec(format!("\"size\" must be at most {LARGEST_PAGE} bytes")));
         }
         let content = server::Content::page(&page(spec.size as usize));
-        let bytes = |reply| Bytes::copy_from_slice(content.bytes(reply));
-        let (page, head, refusal) = (bytes(Reply::Page), bytes(Reply::Head), bytes(Reply::Refusal));
+        let bytes = |response| Bytes::copy_from_slice(content.bytes(response));
+        let (page, head, refusal) =
+            (bytes(server::Response::Page), bytes(server::Response::Head), bytes(server::Response::Refusal));
         Ok(Self { page, head, refusal, opening: opening().into() })
     }
 
@@ -227,9 +228,9 @@ impl ServerProtocol for H3Page {
     #[inline]
     fn finish(&self, request: &RequestReader) -> Result<Content, u32> {
         let piece = match request.finish().map_err(|code| code.0 as u32)? {
-            Reply::Page => &self.page,
-            Reply::Head => &self.head,
-            Reply::Refusal => &self.refusal,
+            server::Response::Page => &self.page,
+            server::Response::Head => &self.head,
+            server::Response::Refusal => &self.refusal,
         };
         Ok(Content { total: piece.len() as u64, piece: piece.clone() })
     }

@@ -8,7 +8,7 @@
 //! | [`client`] | the engine's [`super::Layer`]: lanes are streams |
 //! | [`server`] | the loop of a server |
 //! | [`h3`] | HTTP/3 on the streams of both ends |
-//! | [`perf`] | draft-banks-quic-performance on them: a request says how long its answer is |
+//! | [`perf`] | draft-banks-quic-performance on them: a request says how long its response is |
 
 pub(crate) mod client;
 pub(crate) mod h3;
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 const MOST_DATAGRAMS: usize = crate::packets::MAX_SEGMENTS;
 /// The longest datagram that is received: an Ethernet frame's.
 const LONGEST: usize = 1_500;
-/// What a peer may send on a stream before this end has read it; no answer of a test waits for this end.
+/// What a peer may send on a stream before this end has read it; no response of a test waits for this end.
 const STREAM_WINDOW: u32 = 16 << 20;
 /// The same for requests at a server: that of quinn, so that an upload over one stream is not held up.
 const REQUEST_WINDOW: u32 = 1_250_000;

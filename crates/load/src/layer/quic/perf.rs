@@ -1,10 +1,10 @@
 //! The protocol of performance tests (draft-banks-quic-performance-00): a request begins with the length of
-//! its answer, in eight bytes; all else may be anything. MsQuic's `secnetperf` has the same.
+//! its response, in eight bytes; all else may be anything. MsQuic's `secnetperf` has the same.
 
 use super::client::{ClientProtocol, Fault};
 use super::server::{Content, ServerProtocol};
 use crate::cause::note;
-use crate::layer::Answer;
+use crate::layer::Response;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use linerate_contract::{Cause, ErrorKind, Spec, page};
@@ -12,16 +12,16 @@ use linerate_contract::{Cause, ErrorKind, Spec, page};
 const ALPN: &[u8] = b"perf";
 /// Bytes of the length.
 const PREFIX: usize = 8;
-/// What answers are made of: the same piece again and again.
+/// What responses are made of: the same piece again and again.
 const PIECE: usize = 64 << 10;
 /// The longest request, in bytes.
 const LONGEST: u64 = 1 << 30;
 
-/// The client's end: requests of `size` bytes and answers of as many, or of `options.answer`.
+/// The client's end: requests of `size` bytes and responses of as many, or of `options.answer`.
 #[derive(Debug, Clone)]
 pub(crate) struct Perf {
     request: Bytes,
-    answer: u64,
+    response: u64,
 }
 
 impl ClientProtocol for Perf {
@@ -35,10 +35,10 @@ impl ClientProtocol for Perf {
         if !(PREFIX as u64..=LONGEST).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be {PREFIX} to {LONGEST} bytes")));
         }
-        let answer = spec.number("answer", 0..=u64::MAX)?.unwrap_or(spec.size);
+        let response = spec.number("answer", 0..=u64::MAX)?.unwrap_or(spec.size);
         let mut request = page(spec.size as usize);
-        request[..PREFIX].copy_from_slice(&answer.to_be_bytes());
-        Ok(Self { request: request.into(), answer })
+        request[..PREFIX].copy_from_slice(&response.to_be_bytes());
+        Ok(Self { request: request.into(), response })
     }
 
     fn requests(&self) -> Box<[Bytes]> {
@@ -57,18 +57,18 @@ impl ClientProtocol for Perf {
     #[inline]
     fn feed(&mut self, reader: &mut u64, bytes: &[u8]) -> Result<(), Fault> {
         *reader += bytes.len() as u64;
-        if *reader > self.answer { Err(self.another_length(*reader).into()) } else { Ok(()) }
+        if *reader > self.response { Err(self.another_length(*reader).into()) } else { Ok(()) }
     }
 
     #[inline]
-    fn finish(&mut self, reader: &mut u64) -> Result<Answer, Fault> {
-        if *reader != self.answer {
+    fn finish(&mut self, reader: &mut u64) -> Result<Response, Fault> {
+        if *reader != self.response {
             return Err(self.another_length(*reader).into());
         }
         // As of an echo, the bytes of one direction count: the longer one. The content may be anything, so
         // there is nothing to compare.
         let bytes = (self.request.len() as u64).max(*reader);
-        Ok(Answer { bytes, verified: false, reusable: true })
+        Ok(Response { bytes, verified: false, reusable: true })
     }
 
     fn feed_peer(&mut self, _stream: &mut (), _bytes: &[u8]) -> Result<Option<u64>, u32> {
@@ -87,7 +87,7 @@ impl ClientProtocol for Perf {
 impl Perf {
     #[cold]
     fn another_length(&self, bytes: u64) -> ErrorKind {
-        let text = format!("{bytes} bytes in place of {}", self.answer);
+        let text = format!("{bytes} bytes in place of {}", self.response);
         note(ErrorKind::WrongLength, || Cause::new(text))
     }
 }
@@ -153,7 +153,7 @@ mod tests {
     use linerate_contract::Role;
 
     #[test]
-    fn a_request_says_how_long_its_answer_is() {
+    fn a_request_says_how_long_its_response_is() {
         let mut spec = Spec::new(Role::Client, "quic", "rr");
         spec.size = 100;
         spec.set_option("answer", 5_000_000_000_u64);

@@ -79,7 +79,7 @@ pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     fn is_of_a_request(code: u32) -> bool;
 }
 
-/// An answer: `total` bytes, made of this piece again and again.
+/// A response: `total` bytes, made of this piece again and again.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub(crate) piece: Bytes,

@@ -41,11 +41,11 @@ fn a_window_without_a_byte_is_refused() {
 }
 
 /// A server of HTTP/3 that does what it likes: what its control stream begins with, and the whole of each
-/// answer's stream; or it resets the stream with a code.
+/// response's stream; or it resets the stream with a code.
 #[derive(Clone)]
 struct Odd {
     opening: &'static [u8],
-    answer: Result<&'static [u8], u32>,
+    response: Result<&'static [u8], u32>,
 }
 
 impl ServerProtocol for Odd {
@@ -66,7 +66,7 @@ impl ServerProtocol for Odd {
     }
 
     fn finish(&self, _request: &()) -> Result<Content, u32> {
-        let piece = Bytes::from_static(self.answer?);
+        let piece = Bytes::from_static(self.response?);
         Ok(Content { total: piece.len() as u64, piece })
     }
 
@@ -89,13 +89,13 @@ const SETTINGS: &[u8] = &[0, 4, 0];
 const GOOD: &[u8] = &[1, 3, 0, 0, 0xc0 | 25, 0, 2, b'o', b'k'];
 
 /// What eight requests on one connection, four at the same time, come to.
-fn against(opening: &'static [u8], answer: Result<&'static [u8], u32>) -> Done {
+fn against(opening: &'static [u8], response: Result<&'static [u8], u32>) -> Done {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let mut spec = Spec::new(Role::Server, "h3", "rr");
     (spec.listen, spec.threads) = (Some("127.0.0.1:0".parse().unwrap()), 1);
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     spec.tls = Some(Tls { certificate, key, ..Tls::default() });
-    let (threads, address) = QuicServer::threads(&spec, &Odd { opening, answer }).unwrap();
+    let (threads, address) = QuicServer::threads(&spec, &Odd { opening, response }).unwrap();
     for (server, service) in threads {
         std::thread::spawn(move || server.run(service));
     }
@@ -118,13 +118,13 @@ fn errors(done: &Done) -> Vec<(ErrorKind, u64)> {
 }
 
 #[test]
-fn answers_that_break_the_protocol_fail_with_their_kinds() {
+fn responses_that_break_the_protocol_fail_with_their_kinds() {
     let good = against(SETTINGS, Ok(GOOD));
     assert_eq!((good.operations, good.errors.total()), (8, 0), "{:?}", good.errors);
-    for (answer, kind) in [
+    for (response, kind) in [
         // Nothing; fields alone that are cut; a body that is cut; data in front of the fields.
-        (&[][..], ErrorKind::EmptyReply),
-        (&GOOD[..3], ErrorKind::EmptyReply),
+        (&[][..], ErrorKind::EmptyResponse),
+        (&GOOD[..3], ErrorKind::EmptyResponse),
         (&GOOD[..8], ErrorKind::Truncated),
         (&[0, 1, b'x'], ErrorKind::Malformed),
         // Status 404; a field of the dynamic table; a frame of HTTP/2.
@@ -132,8 +132,8 @@ fn answers_that_break_the_protocol_fail_with_their_kinds() {
         (&[1, 3, 0, 0, 0x80], ErrorKind::Malformed),
         (&[6, 0], ErrorKind::Malformed),
     ] {
-        let done = against(SETTINGS, Ok(answer));
-        assert_eq!(errors(&done), [(kind, 8)], "{answer:x?}");
+        let done = against(SETTINGS, Ok(response));
+        assert_eq!(errors(&done), [(kind, 8)], "{response:x?}");
     }
 }
 

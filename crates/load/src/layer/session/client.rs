@@ -8,7 +8,7 @@ use crate::cause::note;
 use crate::layer::transfer::{Content, UNTIL_TIME_IS_OVER};
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Wire, Wires};
-use crate::layer::{Answer, Flow, Layer, Reply};
+use crate::layer::{Flow, Layer, Progress, Response};
 use crate::refusal::Refusal;
 use crate::socket::{Dialer, stream_error};
 use crate::{clock, tcp_info};
@@ -138,7 +138,7 @@ impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
 fn note_end(script: &impl Operation, kind: ErrorKind) -> ErrorKind {
     let how = match kind {
         ErrorKind::Reset => "the server reset the connection",
-        ErrorKind::EmptyReply | ErrorKind::Truncated => "the server closed the connection",
+        ErrorKind::EmptyResponse | ErrorKind::Truncated => "the server closed the connection",
         _ => return kind,
     };
     note(kind, || Cause::new(format!("{how} {}", script.progress())))
@@ -225,7 +225,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Reply, ErrorKind> {
+    fn receive(&mut self, connection: &mut Self::Connection) -> Result<Progress, ErrorKind> {
         let (session, socket) = (&mut connection.session, &connection.socket);
         for _ in 0..self.most_reads {
             let mut blocked = false;
@@ -236,25 +236,25 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
                     shutdown(socket.as_raw_fd(), Shutdown::Write).map_err(stream_error)?;
                 }
                 if !blocked && let Some(bytes) = session.script().complete() {
-                    return Ok(Reply::Complete(Answer { bytes, verified: true, reusable: true }));
+                    return Ok(Progress::Complete(Response { bytes, verified: true, reusable: true }));
                 }
                 if !session.script().listens() {
-                    return Ok(if blocked { Reply::Blocked } else { Reply::Unfinished });
+                    return Ok(if blocked { Progress::Blocked } else { Progress::Unfinished });
                 }
             }
             let received = session.receive(socket, &mut self.input);
             let received = received.map_err(|kind| note_end(session.script(), kind))?;
             match received {
                 Received::More | Received::Drained => {}
-                Received::Nothing if blocked => return Ok(Reply::Blocked),
+                Received::Nothing if blocked => return Ok(Progress::Blocked),
                 Received::Nothing if K::Script::DUPLEX && session.script().has_more() => {}
-                Received::Nothing => return Ok(Reply::Waiting),
+                Received::Nothing => return Ok(Progress::Waiting),
                 Received::End => return Err(cut(session.script())),
             }
             if !K::Script::DUPLEX
                 && let Some(bytes) = session.script().complete()
             {
-                return Ok(Reply::Complete(Answer { bytes, verified: true, reusable: true }));
+                return Ok(Progress::Complete(Response { bytes, verified: true, reusable: true }));
             }
             if session.is_over() {
                 return Err(cut(session.script()));
@@ -264,7 +264,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
                 session.send(socket)?;
             }
         }
-        Ok(Reply::Unfinished)
+        Ok(Progress::Unfinished)
     }
 
     fn can_send_again(&mut self, connection: &mut Self::Connection, kind: ErrorKind) -> bool {
@@ -273,7 +273,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             // The message met the end of the connection, and the close message may not be read yet.
             let _ = session.receive(&connection.socket, &mut self.input);
         }
-        session.is_closed_in_order() && session.script().cut() == ErrorKind::EmptyReply
+        session.is_closed_in_order() && session.script().cut() == ErrorKind::EmptyResponse
     }
 
     fn finish(&mut self, connection: &mut Self::Connection) {

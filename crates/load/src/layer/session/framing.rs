@@ -295,7 +295,7 @@ impl Frames {
                 return Err(note(kind, || Cause::showing(text, whole)));
             }
             End::Server => match upgrade::respond(whole) {
-                Ok(answer) => self.encoder.say(&answer),
+                Ok(response) => self.encoder.say(&response),
                 Err(refused) => {
                     self.encoder.say(refused.0.as_bytes());
                     return Err(ErrorKind::Malformed);

@@ -96,7 +96,7 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
             match self.receive(socket, input)? {
                 Received::More | Received::Drained => {}
                 Received::Nothing => return Ok(Flow::Blocked),
-                Received::End => return Err(ErrorKind::EmptyReply),
+                Received::End => return Err(ErrorKind::EmptyResponse),
             }
         }
         Err(ErrorKind::Malformed)
@@ -139,7 +139,7 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
         self.talk.framing.owes()
     }
 
-    /// Says goodbye; true if an answer is to be waited for.
+    /// Says goodbye; true if a response is to be waited for.
     ///
     /// # Errors
     /// The kind of failure.

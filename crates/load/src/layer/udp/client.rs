@@ -113,25 +113,26 @@ struct UdpFlow {
     report: Option<Report>,
 }
 
-/// Opens a socket and waits for the server's answer to HELLO.
+/// Opens a socket and waits for the server's response to HELLO.
 fn open(spec: &Spec, config: &UdpConfig, stop: &Stop) -> Result<Result<OwnedFd, ErrorKind>, Refusal> {
     let socket = match packets::connect(spec, config.mode)? {
         Ok(socket) => socket,
         Err(kind) => return Ok(Err(kind)),
     };
     let hello = Datagram::Hello.to_bytes();
-    let answer =
-        request(&socket, &hello, spec.timeout_ns, stop, |answer| (answer == Datagram::Welcome).then_some(()));
-    Ok(match answer {
+    let response = request(&socket, &hello, spec.timeout_ns, stop, |response| {
+        (response == Datagram::Welcome).then_some(())
+    });
+    Ok(match response {
         Ok(()) => Ok(socket),
         Err(Errno::ETIMEDOUT) => {
-            Err(note(ErrorKind::ConnectTimeout, || Cause::new("no answer to the first datagram of a flow")))
+            Err(note(ErrorKind::ConnectTimeout, || Cause::new("no response to the first datagram of a flow")))
         }
         Err(errno) => Err(connect_error(errno)),
     })
 }
 
-/// Sends `request` until the wanted answer arrives, once per timeout of the socket.
+/// Sends `request` until the wanted response arrives, once per timeout of the socket.
 fn request<T>(
     socket: &OwnedFd,
     request: &[u8],
@@ -148,8 +149,8 @@ fn request<T>(
         }
         match recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
             Ok(length) => {
-                if let Some(answer) = Datagram::parse(&buffer[..length]).and_then(&mut wanted) {
-                    return Ok(answer);
+                if let Some(response) = Datagram::parse(&buffer[..length]).and_then(&mut wanted) {
+                    return Ok(response);
                 }
             }
             Err(Errno::EAGAIN | Errno::EINTR) => {}
@@ -196,7 +197,7 @@ impl Sender {
         for flow in self.flows.iter_mut().filter(|flow| flow.failed.is_none()) {
             let over = Datagram::End { sent: flow.sent }.to_bytes();
             let report =
-                request(&flow.socket, &over, self.timeout, &Stop::default(), |answer| match answer {
+                request(&flow.socket, &over, self.timeout, &Stop::default(), |response| match response {
                     Datagram::Report(report) => Some(report),
                     _ => None,
                 });

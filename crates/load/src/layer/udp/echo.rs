@@ -1,11 +1,11 @@
 //! `rr` over UDP, both ends: one datagram, and the same datagram back. If either is lost, the operation times
 //! out.
 //!
-//! A datagram begins with the number of its operation on the socket, so that a duplicate of an earlier answer
-//! is not taken for the answer to a later message.
+//! A datagram begins with the number of its operation on the socket, so that a duplicate of an earlier
+//! response is not taken for the response to a later message.
 
 use crate::cause::{note, note_errno};
-use crate::layer::{Answer, Flow, Layer, MAX_READS, Reply};
+use crate::layer::{Flow, Layer, MAX_READS, Progress, Response};
 use crate::packets::{self, Inbox, Mode, OwnAddresses};
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
@@ -81,7 +81,7 @@ impl Layer for UdpEcho {
     }
 
     #[inline]
-    fn receive(&mut self, connection: &mut UdpConnection) -> Result<Reply, ErrorKind> {
+    fn receive(&mut self, connection: &mut UdpConnection) -> Result<Progress, ErrorKind> {
         for _ in 0..MAX_READS {
             match recv(connection.socket.as_raw_fd(), &mut self.buffer, NONBLOCKING) {
                 Ok(n) if n != self.message.len() => {
@@ -91,10 +91,10 @@ impl Layer for UdpEcho {
                 }
                 Ok(n) => match age(&self.buffer[..n], connection.number) {
                     0 if self.buffer[NUMBER.min(n)..n] == self.message[NUMBER.min(n)..] => {
-                        let answer = Answer { bytes: n as u64, verified: true, reusable: true };
-                        return Ok(Reply::Complete(answer));
+                        let response = Response { bytes: n as u64, verified: true, reusable: true };
+                        return Ok(Progress::Complete(response));
                     }
-                    // The duplicate of an earlier answer.
+                    // The duplicate of an earlier response.
                     age if age > 0 && age < connection.number => {}
                     _ => {
                         let text = "a datagram with other bytes than were sent";
@@ -102,12 +102,12 @@ impl Layer for UdpEcho {
                         return Err(note(ErrorKind::WrongContent, cause));
                     }
                 },
-                Err(Errno::EAGAIN) => return Ok(Reply::Waiting),
+                Err(Errno::EAGAIN) => return Ok(Progress::Waiting),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(refused("receiving a datagram", errno)),
             }
         }
-        Ok(Reply::Unfinished)
+        Ok(Progress::Unfinished)
     }
 }
 
@@ -128,7 +128,7 @@ fn write_number(datagram: &mut [u8], number: u64) {
     datagram[..length].copy_from_slice(&number.to_le_bytes()[..length]);
 }
 
-/// How many operations before `number` a datagram was sent, by the bytes of its number; an answer to this
+/// How many operations before `number` a datagram was sent, by the bytes of its number; a response to this
 /// operation has the age 0.
 fn age(datagram: &[u8], number: u64) -> u64 {
     let length = NUMBER.min(datagram.len());
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_age_of_an_answer_is_that_of_its_operation_at_every_length() {
+    fn the_age_of_a_response_is_that_of_its_operation_at_every_length() {
         for length in [1, 2, 3, 7, 8, 9, 100] {
             let mut datagram = vec![b'x'; length];
             for (sent, now, age_in_operations) in [(1, 1, 0), (1, 2, 1), (255, 256, 1), (256, 300, 44)] {

@@ -14,7 +14,7 @@ pub fn fuzz_datagrams(input: &[u8]) {
         let (mut input, mut now) = (FuzzInput(input), Nanos(1));
         while let Some(choice) = input.byte() {
             let bytes = input.field();
-            // Answers go to the server itself, where they wait and are dropped.
+            // Responses go to the server itself, where they wait and are dropped.
             let from = SocketAddr::new(own.ip(), own.port() ^ u16::from(choice & 1));
             now += Nanos(u64::from(choice) << 28);
             receiver.take(from, bytes, now);

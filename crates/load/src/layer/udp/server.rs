@@ -87,7 +87,7 @@ impl FlowReceiver {
         }
     }
 
-    /// Takes a datagram that arrived at `now`; answers where it has an answer.
+    /// Takes a datagram that arrived at `now`; responses where it has a response.
     #[inline]
     pub fn take(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         match Datagram::parse(bytes) {
@@ -126,7 +126,7 @@ impl FlowReceiver {
     }
 
     fn answer(&self, to: SocketAddr, datagram: Datagram) {
-        // The client repeats its request if the answer is lost.
+        // The client repeats its request if the response is lost.
         let _ = sendto(
             self.socket.as_raw_fd(),
             &datagram.to_bytes(),
@@ -163,7 +163,7 @@ mod tests {
 
     /// A datagram with a forged source must not begin a conversation of a server with itself.
     #[test]
-    fn a_server_of_streams_answers_neither_itself_nor_the_answers_of_a_server() {
+    fn a_server_of_streams_responses_neither_itself_nor_the_responses_of_a_server() {
         let mut spec = Spec::new(Role::Server, "udp", "stream");
         (spec.size, spec.listen) = (64, Some("127.0.0.1:0".parse().unwrap()));
         let (mut receiver, _, own) = FlowReceiver::open(&spec).unwrap();
@@ -173,8 +173,8 @@ mod tests {
         receiver.take(from, &Datagram::Welcome.to_bytes(), Nanos(1));
         assert!(receiver.flows.is_empty());
         receiver.take(from, &Datagram::Hello.to_bytes(), Nanos(1));
-        let mut answer = [0; 100];
-        let length = other.recv(&mut answer).unwrap();
-        assert_eq!(Datagram::parse(&answer[..length]), Some(Datagram::Welcome));
+        let mut response = [0; 100];
+        let length = other.recv(&mut response).unwrap();
+        assert_eq!(Datagram::parse(&response[..length]), Some(Datagram::Welcome));
     }
 }

@@ -1,6 +1,6 @@
 //! Calls of gRPC.
 
-use super::{answers, assert_good, frame, h2_client, h2_server};
+use super::{assert_good, frame, h2_client, h2_server, responses};
 use crate::common::Engine;
 use linerate_contract::{Done, ErrorKind, Nanos, Request, Spec};
 
@@ -69,7 +69,7 @@ fn head(content: &str) -> Vec<u8> {
 const CONTENT: &str = "application/grpc";
 
 fn against(end: impl Fn(u32) -> Vec<u8> + Send + Sync + 'static) -> Done {
-    let mut spec = call(h2_client("h2c", answers(move |_, stream| end(stream)), 0, 12, 4));
+    let mut spec = call(h2_client("h2c", responses(move |_, stream| end(stream)), 0, 12, 4));
     (spec.connections, spec.timeout_ns, spec.expect) = (1, Nanos(400_000_000), None);
     Engine::start(&spec).done()
 }
@@ -92,7 +92,7 @@ fn a_call_fails_by_the_status_in_its_trailers_or_without_one() {
     }
     let large = against(with(status("4000000000")));
     assert_eq!(large.statuses.get("grpc-17"), Some(&12), "{:?}", large.statuses);
-    // An answer without a body has its status in the only block.
+    // A response without a body has its status in the only block.
     let alone = against(|stream| frame(1, 5, stream, &[head(CONTENT), status("14")].concat()));
     assert_eq!(alone.errors.0.get(&ErrorKind::WrongStatus), Some(&12), "{:?}", alone.errors);
     // A message of two bytes, of which one arrives; and one that is compressed.
@@ -110,7 +110,7 @@ fn a_call_fails_by_the_status_in_its_trailers_or_without_one() {
 
 #[test]
 fn a_call_that_a_library_would_refuse_has_failed() {
-    let answer = |head: Vec<u8>, messages: usize, trailers: Vec<u8>| {
+    let response = |head: Vec<u8>, messages: usize, trailers: Vec<u8>| {
         against(move |stream| {
             let message = frame(0, 0, stream, &[0; 5].repeat(messages));
             [frame(1, 4, stream, &head), message, frame(1, 5, stream, &trailers)].concat()
@@ -125,10 +125,10 @@ fn a_call_that_a_library_would_refuse_has_failed() {
         (head(CONTENT), 1, both, "two statuses"),
         (begun, 1, status("0"), "a status at each end"),
     ] {
-        let done = answer(head, messages, trailers);
+        let done = response(head, messages, trailers);
         assert_eq!(done.errors.0.get(&ErrorKind::Malformed), Some(&12), "{what}: {:?}", done.errors);
     }
-    assert_eq!(answer(head("application/grpc+proto"), 1, status("0")).operations, 12);
+    assert_eq!(response(head("application/grpc+proto"), 1, status("0")).operations, 12);
 }
 
 #[test]

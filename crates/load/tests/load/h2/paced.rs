@@ -1,6 +1,6 @@
 //! Open loops over HTTP/2.
 
-use super::{answers, dead_port, frame, good, goodbye_after_ten, h2_client, h2_server};
+use super::{dead_port, frame, good, goodbye_after_ten, h2_client, h2_server, responses};
 use crate::common::{Engine, local};
 use linerate_contract::{Done, ErrorKind, Nanos, Spec};
 use std::io::{Read, Write};
@@ -36,8 +36,8 @@ fn every_operation_of_the_schedule_is_done_once() {
 
 /// Ten at the same time from a server that answers after 20 ms need as many lanes.
 #[test]
-fn operations_that_are_due_do_not_wait_for_the_answers_of_others() {
-    let slow = answers(|_, stream| {
+fn operations_that_are_due_do_not_wait_for_the_responses_of_others() {
+    let slow = responses(|_, stream| {
         std::thread::sleep(Duration::from_millis(20));
         good(stream)
     });
@@ -66,20 +66,20 @@ fn largest_read(mut stream: TcpStream) -> Option<usize> {
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
             Err(_) => return Some(largest),
         };
-        let (mut at, mut answers, mut requests) = (0, Vec::new(), 0);
+        let (mut at, mut responses, mut requests) = (0, Vec::new(), 0);
         while let Some([_, a, b, kind, _, id @ ..]) = read.get(at..at + 9) {
             if *kind == 1 {
-                answers.extend(good(u32::from_be_bytes(id.try_into().unwrap())));
+                responses.extend(good(u32::from_be_bytes(id.try_into().unwrap())));
                 requests += 1;
             }
             at += 9 + usize::from(u16::from_be_bytes([*a, *b]));
         }
         if largest == 0 && requests > 0 {
             std::thread::sleep(Duration::from_millis(100));
-            answers.splice(0..0, streams(20));
+            responses.splice(0..0, streams(20));
         }
         largest = largest.max(requests);
-        stream.write_all(&answers).ok()?;
+        stream.write_all(&responses).ok()?;
     }
 }
 
@@ -99,7 +99,7 @@ fn what_is_due_on_a_connection_by_the_same_time_is_sent_together() {
 
 #[test]
 fn what_a_server_that_says_goodbye_has_not_looked_at_is_sent_again() {
-    let done = Engine::start(&paced(answers(goodbye_after_ten), 5)).done();
+    let done = Engine::start(&paced(responses(goodbye_after_ten), 5)).done();
     assert_eq!(account(&done), [200, 0, 0], "{:?}", done.errors);
     assert!(done.streams.unwrap().goaways["no_error"] >= 10);
 }
@@ -107,18 +107,18 @@ fn what_a_server_that_says_goodbye_has_not_looked_at_is_sent_again() {
 #[test]
 fn each_way_of_failing_has_its_kind_and_every_operation_its_account() {
     let paced = |address| Spec { timeout_ns: Nanos(300_000_000), ..paced(address, 5) };
-    let silent = Engine::start(&paced(answers(|_, _| Vec::new()))).done();
+    let silent = Engine::start(&paced(responses(|_, _| Vec::new()))).done();
     assert_eq!(silent.operations, 0);
     assert!(silent.errors.0.contains_key(&ErrorKind::Timeout), "{:?}", silent.errors);
     assert_eq!(account(&silent).iter().sum::<u64>(), 200, "{:?}", silent.errors);
-    let garbage = Engine::start(&paced(answers(|_, _| b"HTTP/1.1 200 OK\r\n\r\n".to_vec()))).done();
+    let garbage = Engine::start(&paced(responses(|_, _| b"HTTP/1.1 200 OK\r\n\r\n".to_vec()))).done();
     assert!(garbage.errors.0.contains_key(&ErrorKind::Malformed), "{:?}", garbage.errors);
     assert_eq!(account(&garbage).iter().sum::<u64>(), 200, "{:?}", garbage.errors);
     let dead = Engine::start(&paced(dead_port())).done();
     assert!(dead.errors.0.contains_key(&ErrorKind::ConnectRefused), "{:?}", dead.errors);
     assert_eq!(account(&dead).iter().sum::<u64>(), 200, "{:?}", dead.errors);
     // Each connection is of no use, and nothing is ever sent.
-    let goodbye = answers(|_, _| frame(7, 0, 0, &[0; 8]));
+    let goodbye = responses(|_, _| frame(7, 0, 0, &[0; 8]));
     let none = Engine::start(&paced(goodbye)).done();
     assert_eq!((none.operations, account(&none).iter().sum::<u64>()), (0, 200), "{:?}", none.errors);
 }

@@ -1,17 +1,17 @@
 //! What comes of a server's frames.
 
-use super::{Answers, Ended, Lane, Streams};
-use crate::fields::AnswerFields;
+use super::{Ended, Lane, Responses, Streams};
+use crate::fields::ResponseFields;
 use crate::h2::Code;
 use crate::h2::connection::{Link, Side};
 use crate::http::response::{BodyFraming, Head};
 
 pub(super) struct ClientSide<'a, A> {
     pub(super) streams: &'a mut Streams,
-    pub(super) answers: &'a mut A,
+    pub(super) responses: &'a mut A,
 }
 
-impl<A: Answers> ClientSide<'_, A> {
+impl<A: Responses> ClientSide<'_, A> {
     /// The peer has ended a stream.
     #[inline]
     fn complete(&mut self, link: &mut Link, lane: usize) {
@@ -19,7 +19,7 @@ impl<A: Answers> ClientSide<'_, A> {
         let is_whole = head.is_some_and(|length| bodiless || length.is_none_or(|length| length == got));
         let ended = if is_whole { Ended::Complete } else { Ended::Malformed };
         self.streams.answered += 1;
-        self.answers.end(lane, got, ended);
+        self.responses.end(lane, got, ended);
         if self.streams.sending.iter().any(|sending| usize::from(*sending) == lane) {
             // The server does not wait for the rest of the request.
             self.streams.reset(link, lane, Code::CANCEL);
@@ -29,38 +29,38 @@ impl<A: Answers> ClientSide<'_, A> {
     }
 
     #[inline]
-    fn rpc(&mut self, lane: usize, fields: &AnswerFields) {
+    fn rpc(&mut self, lane: usize, fields: &ResponseFields) {
         if fields.is_rpc {
-            self.answers.rpc_content(lane);
+            self.responses.rpc_content(lane);
         }
         if let Some(status) = fields.rpc_status {
-            self.answers.rpc_status(lane, status);
+            self.responses.rpc_status(lane, status);
         }
     }
 
     #[cold]
     fn malformed(&mut self, link: &mut Link, lane: usize) {
-        self.answers.end(lane, self.streams.lanes[lane].got, Ended::Malformed);
+        self.responses.end(lane, self.streams.lanes[lane].got, Ended::Malformed);
         self.streams.reset(link, lane, Code::PROTOCOL_ERROR);
     }
 }
 
-impl<A: Answers> Side for ClientSide<'_, A> {
-    type Fields = AnswerFields;
+impl<A: Responses> Side for ClientSide<'_, A> {
+    type Fields = ResponseFields;
 
     #[inline]
     fn headers(
         &mut self,
         link: &mut Link,
         stream: u32,
-        fields: &AnswerFields,
+        fields: &ResponseFields,
         end: bool,
     ) -> Result<(), Code> {
         let Some(lane) = self.streams.find_open(stream)? else { return Ok(()) };
         let state = &mut self.streams.lanes[lane];
         match (state.head, fields.status) {
             _ if fields.is_bad => self.malformed(link, lane),
-            // Interim answers, and trailers.
+            // Interim responses, and trailers.
             (None, Some(100..200)) if !end => {}
             (Some(_), None) if end => {
                 self.rpc(lane, fields);
@@ -70,7 +70,7 @@ impl<A: Answers> Side for ClientSide<'_, A> {
                 state.head = Some(fields.length);
                 let length = if state.bodiless || end { Some(0) } else { fields.length };
                 let framing = length.map_or(BodyFraming::UntilClose, BodyFraming::Length);
-                self.answers.head(lane, &Head { status, framing, reusable: true });
+                self.responses.head(lane, &Head { status, framing, reusable: true });
                 self.rpc(lane, fields);
                 if end {
                     self.complete(link, lane);
@@ -98,7 +98,7 @@ impl<A: Answers> Side for ClientSide<'_, A> {
     fn data(&mut self, piece: &[u8]) {
         let Some(lane) = self.streams.current else { return };
         let state = &mut self.streams.lanes[lane];
-        self.answers.body(lane, state.got, piece);
+        self.responses.body(lane, state.got, piece);
         state.got += piece.len() as u64;
     }
 
@@ -117,7 +117,7 @@ impl<A: Answers> Side for ClientSide<'_, A> {
     fn reset(&mut self, link: &mut Link, stream: u32, code: Code) -> Result<(), Code> {
         if let Some(lane) = self.streams.find(stream)? {
             link.has_progress();
-            self.answers.end(lane, self.streams.lanes[lane].got, Ended::Reset(code));
+            self.responses.end(lane, self.streams.lanes[lane].got, Ended::Reset(code));
             self.streams.free(lane);
         }
         Ok(())
@@ -138,10 +138,10 @@ impl<A: Answers> Side for ClientSide<'_, A> {
     #[cold]
     fn goaway(&mut self, last: u32, code: Code) -> Result<(), Code> {
         self.streams.closes = true;
-        self.answers.goaway(code);
+        self.responses.goaway(code);
         for lane in 0..self.streams.ids.len() {
             if self.streams.ids[lane] > last {
-                self.answers.end(lane, 0, Ended::Unprocessed(code));
+                self.responses.end(lane, 0, Ended::Unprocessed(code));
                 self.streams.free(lane);
             }
         }

@@ -3,7 +3,7 @@ use crate::h2::frame::{ACK, Output};
 use crate::h2::hpack::Blocks;
 use linerate_contract::Request;
 
-/// What came of each lane's answer.
+/// What came of each lane's response.
 #[derive(Debug, Default)]
 struct Log {
     heads: Vec<(usize, u16)>,
@@ -12,7 +12,7 @@ struct Log {
     goaways: Vec<Code>,
 }
 
-impl Answers for Log {
+impl Responses for Log {
     fn head(&mut self, lane: usize, head: &Head) {
         self.heads.push((lane, head.status));
     }
@@ -61,7 +61,7 @@ fn head(server: &mut Output, stream: u32, fields: &[(&str, &str)], flags: u8) {
     server.frame(frame::HEADERS, frame::END_HEADERS | flags, stream, &block);
 }
 
-/// The answer to a frame of a server with one request under way, stream 1.
+/// The response to a frame of a server with one request under way, stream 1.
 fn answered(send: impl FnOnce(&mut Output)) -> (Result<(), Code>, Log) {
     let (mut client, mut server) = opened(2);
     client.start(&get()).unwrap();
@@ -110,7 +110,7 @@ fn later_requests_have_a_byte_for_each_field() {
 }
 
 #[test]
-fn interim_answers_and_trailers_are_part_of_an_answer() {
+fn interim_responses_and_trailers_are_part_of_a_response() {
     let (outcome, log) = answered(|server| {
         head(server, 1, &[(":status", "103"), ("link", "x")], 0);
         head(server, 1, &[(":status", "200")], 0);
@@ -122,7 +122,7 @@ fn interim_answers_and_trailers_are_part_of_an_answer() {
 }
 
 #[test]
-fn answers_that_break_the_rules_end_their_streams_alone() {
+fn responses_that_break_the_rules_end_their_streams_alone() {
     let good = (":status", "200");
     for (fields, flags) in [
         (&[("server", "x")][..], 0),

@@ -29,25 +29,25 @@ impl Content {
         Self { head, body: page.into(), is_rpc: false }
     }
 
-    /// Answers each call of gRPC, whatever its method, with [`rpc_reply`] `messages` times.
-    pub fn reply(page: &[u8], messages: usize) -> Self {
+    /// Answers each call of gRPC, whatever its method, with [`rpc_response`] `messages` times.
+    pub fn call(page: &[u8], messages: usize) -> Self {
         let head = Blocks::new(&[(":status", "200"), ("content-type", "application/grpc")]);
-        Self { head, body: rpc_reply(page).repeat(messages).into(), is_rpc: true }
+        Self { head, body: rpc_response(page).repeat(messages).into(), is_rpc: true }
     }
 
     pub(super) fn answers(&self, method: Method) -> bool {
         if self.is_rpc { method == Method::Post } else { method.is_read() }
     }
 
-    /// The body of an answer, and whether trailers follow.
-    pub(super) fn answer_to(&self, method: Method) -> (&[u8], bool) {
+    /// The body of a response, and whether trailers follow.
+    pub(super) fn response_to(&self, method: Method) -> (&[u8], bool) {
         if self.answers(method) && method != Method::Head { (&self.body, self.is_rpc) } else { (&[], false) }
     }
 }
 
-/// The body of a reply of gRPC whose message has `page` in its first field, so that clients with a schema can
-/// read it (`string page = 1;`).
-pub fn rpc_reply(page: &[u8]) -> Vec<u8> {
+/// The body of a response of gRPC whose message has `page` in its first field, so that clients with a schema
+/// can read it (`string page = 1;`).
+pub fn rpc_response(page: &[u8]) -> Vec<u8> {
     // Field 1, of bytes that are counted by a number of seven bits in each byte.
     let mut message = vec![0x0a];
     let mut length = page.len();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::h2::client::{self, Answers, Client, EncodedRequest, Ended};
+use crate::h2::client::{self, Client, EncodedRequest, Ended, Responses};
 use crate::h2::frame::Output;
 use crate::h2::{PREFACE, hpack};
 use crate::http::response;
@@ -18,7 +18,7 @@ struct Count {
     content: Vec<u8>,
 }
 
-impl Answers for Count {
+impl Responses for Count {
     fn head(&mut self, _lane: usize, head: &response::Head) {
         self.statuses.push(head.status);
     }
@@ -101,7 +101,7 @@ fn client_and_server_understand_each_other_in_pieces_of_any_size() {
 fn calls_of_grpc_have_a_message_each_way_and_a_status_in_trailers() {
     for (piece, size) in [(1, 10), (7, 0), (1_000, 70_000)] {
         let (mut client, mut server) = (Client::new(10), Server::default());
-        let (message, content) = (vec![0xff; size], Content::reply(&PAGE[..size], 1));
+        let (message, content) = (vec![0xff; size], Content::call(&PAGE[..size], 1));
         let request = Request { body: STANDARD.encode(&message).into(), ..Request::default() };
         let call = EncodedRequest::grpc("http", "/shop.Items/Get", "h", &request, 1).unwrap();
         assert_eq!(call.body(), client::prefixed(&message));
@@ -110,9 +110,9 @@ fn calls_of_grpc_have_a_message_each_way_and_a_status_in_trailers() {
             (0..4).for_each(|_| assert!(client.start(&call).is_some()));
             let count = exchanged(&mut client, &mut server, &call, &content, piece);
             assert_eq!((count.ends, count.rpc_statuses), (vec![Ended::Complete; 4], vec![0; 4]));
-            let reply = rpc_reply(&PAGE[..size]);
-            assert_eq!(count.bytes, 4 * reply.len() as u64);
-            assert_eq!(reply.len(), 5 + 1 + [1, 3][usize::from(size > 16_383)] + size);
+            let response = rpc_response(&PAGE[..size]);
+            assert_eq!(count.bytes, 4 * response.len() as u64);
+            assert_eq!(response.len(), 5 + 1 + [1, 3][usize::from(size > 16_383)] + size);
         }
     }
 }
@@ -121,7 +121,7 @@ fn calls_of_grpc_have_a_message_each_way_and_a_status_in_trailers() {
 fn a_get_is_no_call_and_a_call_is_no_get() {
     let call = EncodedRequest::grpc("http", "/a.B/C", "h", &Request::default(), 1).unwrap();
     let get = request(&Request::default());
-    for (request, content) in [(get, Content::reply(b"", 1)), (call, Content::page(b""))] {
+    for (request, content) in [(get, Content::call(b"", 1)), (call, Content::page(b""))] {
         let (mut client, mut server) = (Client::new(1), Server::default());
         exchanged(&mut client, &mut server, &request, &content, 100);
         client.start(&request);

@@ -1,4 +1,4 @@
-//! The last head. A server's answers to one request have the same head, byte for byte, except for a `Date`
+//! The last head. A server's responses to one request have the same head, byte for byte, except for a `Date`
 //! that changes each second. Equal bytes have equal meaning: they are compared (10 ns) and not parsed again
 //! (250 ns).
 

@@ -1,4 +1,4 @@
-//! The parser with answers of every form, complete and in pieces of any size.
+//! The parser with responses of every form, complete and in pieces of any size.
 
 use super::*;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn parse(pieces: &[&[u8]]) -> Outcome {
         state = fed.map_err(|_| ());
         match state {
             Ok(ParserState::More) => {}
-            // Bytes behind a complete answer are an error, in the same piece or in the next.
+            // Bytes behind a complete response are an error, in the same piece or in the next.
             Ok(ParserState::Complete { rest }) if rest > 0 || i + 1 < pieces.len() => state = Err(()),
             _ => {}
         }
@@ -49,8 +49,8 @@ fn parse(pieces: &[&[u8]]) -> Outcome {
     }
 }
 
-fn head(answer: &str) -> Option<Head> {
-    parse(&[answer.as_bytes()]).head
+fn head(response: &str) -> Option<Head> {
+    parse(&[response.as_bytes()]).head
 }
 
 #[test]
@@ -80,13 +80,13 @@ fn framing_follows_the_rules() {
 
 #[test]
 fn heads_that_no_server_may_send_are_malformed() {
-    for answer in [
+    for response in [
         "HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nContent-Length: 3\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding:\r\nContent-Length: 3\r\n\r\n",
     ] {
-        assert_eq!(head(answer), None, "{answer}");
+        assert_eq!(head(response), None, "{response}");
     }
     let several = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: \r\n\r\n";
     assert_eq!(head(several).unwrap().framing, BodyFraming::Chunked);
@@ -94,9 +94,9 @@ fn heads_that_no_server_may_send_are_malformed() {
 
 #[test]
 fn what_other_clients_accept_is_accepted_and_noted() {
-    let odd = |answer: &str| {
+    let odd = |response: &str| {
         let mut parser = Parser::default();
-        parser.feed(answer.as_bytes(), &mut LastHead::default(), |_, _| {}).unwrap();
+        parser.feed(response.as_bytes(), &mut LastHead::default(), |_, _| {}).unwrap();
         parser.head().map(|head| (head.framing, head.reusable, parser.odd()))
     };
     assert_eq!(
@@ -176,13 +176,13 @@ fn broken_chunks_are_malformed() {
         "0\r\n\r\nx",
         "0\r\n\n",
     ] {
-        let answer = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
-        assert_eq!(parse(&[answer.as_bytes()]).state, Err(()), "{body:?}");
+        let response = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}");
+        assert_eq!(parse(&[response.as_bytes()]).state, Err(()), "{body:?}");
     }
 }
 
 #[test]
-fn interim_answers_are_skipped_and_an_unfinished_one_is_not_fresh() {
+fn interim_responses_are_skipped_and_an_unfinished_one_is_not_fresh() {
     let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
     let outcome =
         parse(&[&[&interim[..], interim, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"].concat()]);
@@ -201,8 +201,8 @@ fn an_endless_head_is_malformed() {
     assert_eq!(outcome, Some(Err(Malformed::LongHead)));
 }
 
-/// Mostly valid answers, so that cuts fall into every part.
-fn answers() -> impl Strategy<Value = Vec<u8>> {
+/// Mostly valid responses, so that cuts fall into every part.
+fn responses() -> impl Strategy<Value = Vec<u8>> {
     let body = proptest::collection::vec(any::<u8>(), 0..200);
     let interim = prop_oneof![3 => Just(""), 1 => Just("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n")];
     let chunks = proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..50), 0..6);
@@ -212,13 +212,13 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
         [format!("{interim}HTTP/1.1 200 OK\r\nServer: x\r\n{field}\r\n").as_bytes(), &body].concat()
     });
     let chunked = (interim, chunks, any::<bool>()).prop_map(|(interim, chunks, trailer)| {
-        let mut answer =
+        let mut response =
             format!("{interim}HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").into_bytes();
         for chunk in chunks {
-            answer.extend(format!("{:X};e\r\n", chunk.len()).bytes().chain(chunk).chain(*b"\r\n"));
+            response.extend(format!("{:X};e\r\n", chunk.len()).bytes().chain(chunk).chain(*b"\r\n"));
         }
-        answer.extend(if trailer { &b"0\r\nT: v\r\n\r\n"[..] } else { b"0\r\n\r\n" });
-        answer
+        response.extend(if trailer { &b"0\r\nT: v\r\n\r\n"[..] } else { b"0\r\n\r\n" });
+        response
     });
     let noise = proptest::collection::vec(any::<u8>(), 0..100);
     prop_oneof![4 => plain, 4 => chunked, 1 => noise]
@@ -227,27 +227,27 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn pieces_of_any_size_give_the_result_of_the_whole(
-        answer in answers(),
+        response in responses(),
         damage in proptest::option::of((any::<prop::sample::Index>(), any::<u8>())),
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..8),
     ) {
-        let mut answer = answer;
-        if let (Some((at, byte)), false) = (damage, answer.is_empty()) {
-            let at = at.index(answer.len());
-            answer[at] = byte;
+        let mut response = response;
+        if let (Some((at, byte)), false) = (damage, response.is_empty()) {
+            let at = at.index(response.len());
+            response[at] = byte;
         }
-        let mut cuts: Vec<_> = cuts.iter().map(|c| c.index(answer.len() + 1)).collect();
-        cuts.extend([0, answer.len()]);
+        let mut cuts: Vec<_> = cuts.iter().map(|c| c.index(response.len() + 1)).collect();
+        cuts.extend([0, response.len()]);
         cuts.sort_unstable();
-        let pieces: Vec<_> = cuts.windows(2).map(|w| &answer[w[0]..w[1]]).collect();
-        prop_assert_eq!(parse(&pieces), parse(&[&answer]));
-        let bytes: Vec<_> = answer.chunks(1).collect();
-        prop_assert_eq!(parse(&bytes), parse(&[&answer]));
+        let pieces: Vec<_> = cuts.windows(2).map(|w| &response[w[0]..w[1]]).collect();
+        prop_assert_eq!(parse(&pieces), parse(&[&response]));
+        let bytes: Vec<_> = response.chunks(1).collect();
+        prop_assert_eq!(parse(&bytes), parse(&[&response]));
     }
 }
 
 #[test]
-fn bytes_behind_an_answer_are_not_consumed() {
+fn bytes_behind_a_response_are_not_consumed() {
     for first in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"[..],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",

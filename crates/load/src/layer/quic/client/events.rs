@@ -1,4 +1,4 @@
-//! What comes of a server's datagrams: answers, the streams of the server's own, the end of a connection.
+//! What comes of a server's datagrams: responses, the streams of the server's own, the end of a connection.
 
 use super::protocol::{ClientProtocol, Fault};
 use super::{Lane, Quic, QuicConnection, write};
@@ -89,7 +89,7 @@ impl<P: ClientProtocol> Quic<P> {
         connection.closes = true;
     }
 
-    /// Reads what has arrived of an answer.
+    /// Reads what has arrived of a response.
     #[inline]
     fn read(&mut self, connection: &mut QuicConnection<P>, id: StreamId) {
         let Some(at) = connection.lanes.iter().position(|lane| lane.stream == Some(id)) else { return };
@@ -140,9 +140,9 @@ impl<P: ClientProtocol> Quic<P> {
             // The rest arrives later.
             None if has_begun && *first == Nanos::ZERO => *first = clock::now(),
             None => {}
-            Some(Ok(answer)) => {
+            Some(Ok(response)) => {
                 connection.has_answered = true;
-                self.over(connection, at, LaneEnd::Answered(answer));
+                self.over(connection, at, LaneEnd::Answered(response));
             }
             Some(Err(fault)) => {
                 self.over(connection, at, LaneEnd::Failed(fault.kind));
@@ -215,7 +215,7 @@ impl<P: ClientProtocol> Quic<P> {
                 LaneEnd::Withdrawn
             } else {
                 let text = "the server ends the connection without a response: GOAWAY";
-                LaneEnd::Failed(note(ErrorKind::EmptyReply, || Cause::new(text)))
+                LaneEnd::Failed(note(ErrorKind::EmptyResponse, || Cause::new(text)))
             };
             self.over(connection, at, end);
         }

@@ -1,6 +1,6 @@
 //! What runs on the streams of a client.
 
-use crate::layer::Answer;
+use crate::layer::Response;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use linerate_contract::{ErrorKind, Spec};
@@ -12,9 +12,9 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     const ALPN: &'static [u8];
     /// The code that a connection or a stream is ended with when nothing is wrong.
     const DONE: u32;
-    /// The code of a connection whose answers keep too much.
+    /// The code of a connection whose responses keep too much.
     const OVERLOAD: u32 = Self::DONE;
-    /// The state of an answer, used again by the next one.
+    /// The state of a response, used again by the next one.
     type Reader: Clone + Default + Send;
     /// The state of a unidirectional stream of the peer's.
     type PeerStream: Default + Send;
@@ -29,30 +29,30 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     /// What a connection's first unidirectional stream carries; it has one if there is something.
     fn opening(&self) -> Bytes;
 
-    /// Before the first byte of an answer to the request with this number.
+    /// Before the first byte of a response to the request with this number.
     fn begin(&mut self, reader: &mut Self::Reader, request: u32);
 
-    /// The events of an answer since the last call, where the spec asks for them.
+    /// The events of a response since the last call, where the spec asks for them.
     fn take_events(_reader: &mut Self::Reader) -> u32 {
         0
     }
 
-    /// Bytes of an answer.
+    /// Bytes of a response.
     ///
     /// # Errors
     /// Why the operation has failed.
     fn feed(&mut self, reader: &mut Self::Reader, bytes: &[u8]) -> Result<(), Fault>;
 
-    /// Bytes that an answer under way keeps.
+    /// Bytes that a response under way keeps.
     fn kept(_reader: &Self::Reader) -> usize {
         0
     }
 
-    /// The end of an answer.
+    /// The end of a response.
     ///
     /// # Errors
     /// Why the operation has failed.
-    fn finish(&mut self, reader: &mut Self::Reader) -> Result<Answer, Fault>;
+    fn finish(&mut self, reader: &mut Self::Reader) -> Result<Response, Fault>;
 
     /// Bytes of a unidirectional stream of the peer's. Returns the number of the first stream that the peer
     /// does not look at any more, if it says so.
@@ -75,13 +75,13 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     /// The name of a code.
     fn name(code: u64) -> String;
 
-    /// Answers by status, where the protocol has one.
+    /// Responses by status, where the protocol has one.
     fn statuses(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
 }
 
-/// Why an answer is none.
+/// Why a response is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: ErrorKind,

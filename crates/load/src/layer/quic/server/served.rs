@@ -1,4 +1,4 @@
-//! One connection of a server: requests in, answers out.
+//! One connection of a server: requests in, responses out.
 
 use super::admission::{Handshakes, needs_streams};
 use super::{Content, ServerProtocol};
@@ -18,8 +18,8 @@ pub(super) struct Served<P: ServerProtocol> {
     pub(super) connection: Connection,
     requests: HashMap<StreamId, P::Request>,
     peers: HashMap<StreamId, P::PeerStream>,
-    /// Answers that windows have held up, with the bytes so far.
-    answers: HashMap<StreamId, (Content, u64)>,
+    /// Responses that windows have held up, with the bytes so far.
+    responses: HashMap<StreamId, (Content, u64)>,
     pub(super) due: Nanos,
     /// There was input since the last turn.
     pub(super) is_fed: bool,
@@ -38,7 +38,7 @@ impl<P: ServerProtocol> Served<P> {
             connection,
             requests: HashMap::new(),
             peers: HashMap::new(),
-            answers: HashMap::new(),
+            responses: HashMap::new(),
             due: Nanos::ZERO,
             is_fed: true,
             shakes_since: Some(now),
@@ -74,12 +74,12 @@ impl<P: ServerProtocol> Served<P> {
                 }
                 Event::Stream(StreamEvent::Readable { id }) => self.read(protocol, id, now),
                 Event::Stream(StreamEvent::Writable { id }) => {
-                    if let Some((content, sent)) = self.answers.remove(&id) {
+                    if let Some((content, sent)) = self.responses.remove(&id) {
                         self.write(id, content, sent);
                     }
                 }
                 Event::Stream(StreamEvent::Stopped { id, error_code }) => {
-                    self.answers.remove(&id);
+                    self.responses.remove(&id);
                     // The stream is one that is written.
                     let _ = self.connection.send_stream(id).reset(error_code);
                 }
@@ -108,7 +108,7 @@ impl<P: ServerProtocol> Served<P> {
                 Ok(None) => break Ok(true),
                 Err(ReadError::Blocked) => break Ok(false),
                 Err(ReadError::Reset(_)) if id.dir() == Dir::Uni => break Ok(true),
-                // Its answer is not wanted, too.
+                // Its response is not wanted, too.
                 Err(ReadError::Reset(code)) => {
                     is_cancelled = true;
                     break Err(code.into_inner() as u32);
@@ -165,7 +165,7 @@ impl<P: ServerProtocol> Served<P> {
         Some(request)
     }
 
-    /// Writes an answer as far as windows let it.
+    /// Writes a response as far as windows let it.
     fn write(&mut self, id: StreamId, content: Content, mut sent: u64) {
         let mut stream = self.connection.send_stream(id);
         let length = content.piece.len() as u64;
@@ -176,7 +176,7 @@ impl<P: ServerProtocol> Served<P> {
             match stream.write_chunks(&mut [part]) {
                 Ok(written) => sent += written.bytes as u64,
                 Err(quinn_proto::WriteError::Blocked) => {
-                    self.answers.insert(id, (content, sent));
+                    self.responses.insert(id, (content, sent));
                     return;
                 }
                 // The client wants no more of it.

@@ -70,7 +70,7 @@ pub trait Script: Messages + Send {
 
 /// The part of a client: one operation after the other.
 pub trait Operation: Script {
-    /// The payload bytes of the operation, once its answer is complete. The next operation may begin.
+    /// The payload bytes of the operation, once its response is complete. The next operation may begin.
     fn complete(&mut self) -> Option<u64>;
     /// The error if the peer closes its sending side now.
     fn cut(&self) -> ErrorKind;

@@ -117,7 +117,7 @@ impl Operation for RoundTrip {
     }
 
     fn cut(&self) -> ErrorKind {
-        if self.back == 0 { ErrorKind::EmptyReply } else { ErrorKind::Truncated }
+        if self.back == 0 { ErrorKind::EmptyResponse } else { ErrorKind::Truncated }
     }
 
     fn progress(&self) -> String {

@@ -139,8 +139,8 @@ impl Wire for AnyTlsWire {
                     sink.take(&mut input[..count])?;
                     return Ok(Received::More);
                 }
-                // Without close_notify, as many servers end: what is missing shows in the answer's length, if
-                // it has one.
+                // Without close_notify, as many servers end: what is missing shows in the response's length,
+                // if it has one.
                 Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
                     self.cut = true;
                     return Ok(Received::End);

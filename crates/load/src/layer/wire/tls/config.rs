@@ -57,7 +57,7 @@ impl Wires for TlsAcceptor {
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let mut config = server_config(spec)?;
         if spec.layer == "h2" {
-            // A client of HTTP/1.1 needs no answer to what it offers.
+            // A client of HTTP/1.1 needs no response to what it offers.
             config.alpn_protocols = protocols(spec);
         }
         config.enable_secret_extraction = true;

@@ -8,7 +8,7 @@ use nix::sys::socket::MsgFlags;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// The longest head of an answer, as of most servers.
+/// The longest head of a response, as of most servers.
 const LONGEST: usize = 8 << 10;
 
 /// A tunnel that is asked for.
@@ -16,15 +16,15 @@ const LONGEST: usize = 8 << 10;
 pub(super) struct TunnelMouth {
     request: Arc<[u8]>,
     sent: usize,
-    answer: Vec<u8>,
+    response: Vec<u8>,
 }
 
 impl TunnelMouth {
     pub(super) fn new(request: Arc<[u8]>) -> Self {
-        Self { request, sent: 0, answer: Vec::new() }
+        Self { request, sent: 0, response: Vec::new() }
     }
 
-    /// Asks, and waits for the answer. The server is silent until TLS begins, so nothing follows it.
+    /// Asks, and waits for the response. The server is silent until TLS begins, so nothing follows it.
     pub(super) fn open(&mut self, socket: &OwnedFd) -> Result<Flow, ErrorKind> {
         let socket = socket.as_raw_fd();
         while self.sent < self.request.len() {
@@ -36,25 +36,25 @@ impl TunnelMouth {
             }
         }
         let mut room = [0; 1024];
-        while !self.answer.ends_with(b"\r\n\r\n") {
+        while !self.response.ends_with(b"\r\n\r\n") {
             match recv(socket, &mut room, MsgFlags::empty()) {
-                Ok(0) if self.answer.is_empty() => return Err(ErrorKind::EmptyReply),
+                Ok(0) if self.response.is_empty() => return Err(ErrorKind::EmptyResponse),
                 Ok(0) => return Err(ErrorKind::Truncated),
-                Ok(count) => self.answer.extend(&room[..count]),
+                Ok(count) => self.response.extend(&room[..count]),
                 Err(Errno::EAGAIN) => return Ok(Flow::Blocked),
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(stream_error(errno)),
             }
-            let is_refused = self.answer.len() > 9 && !is_good(&self.answer);
-            if is_refused || self.answer.len() > LONGEST {
+            let is_refused = self.response.len() > 9 && !is_good(&self.response);
+            if is_refused || self.response.len() > LONGEST {
                 return Err(if is_refused { ErrorKind::WrongStatus } else { ErrorKind::Malformed });
             }
         }
-        if is_good(&self.answer) { Ok(Flow::Done) } else { Err(ErrorKind::Malformed) }
+        if is_good(&self.response) { Ok(Flow::Done) } else { Err(ErrorKind::Malformed) }
     }
 }
 
 /// A status from 200 to 299.
-fn is_good(answer: &[u8]) -> bool {
-    answer.starts_with(b"HTTP/1.") && answer.get(8..10) == Some(b" 2")
+fn is_good(response: &[u8]) -> bool {
+    response.starts_with(b"HTTP/1.") && response.get(8..10) == Some(b" 2")
 }

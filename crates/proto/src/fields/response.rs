@@ -1,13 +1,13 @@
-//! The fields of an answer.
+//! The fields of a response.
 
 use super::{Fields, is_split};
 
-/// The fields of an answer that an engine needs.
+/// The fields of a response that an engine needs.
 #[derive(Debug, Default)]
-pub(crate) struct AnswerFields {
+pub(crate) struct ResponseFields {
     pub(crate) status: Option<u16>,
     pub(crate) length: Option<u64>,
-    /// `grpc-status`, of the trailers or of an answer without a body.
+    /// `grpc-status`, of the trailers or of a response without a body.
     pub(crate) rpc_status: Option<u32>,
     /// The content is that of a call of gRPC.
     pub(crate) is_rpc: bool,
@@ -15,7 +15,7 @@ pub(crate) struct AnswerFields {
     pub(crate) is_bad: bool,
 }
 
-impl Fields for AnswerFields {
+impl Fields for ResponseFields {
     #[inline]
     fn take(&mut self, name: &[u8], value: &[u8]) {
         match name {
@@ -69,8 +69,8 @@ fn rpc_status(value: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    fn taken(all: &[(&[u8], &[u8])]) -> AnswerFields {
-        let mut fields = AnswerFields::default();
+    fn taken(all: &[(&[u8], &[u8])]) -> ResponseFields {
+        let mut fields = ResponseFields::default();
         all.iter().for_each(|(name, value)| fields.take(name, value));
         fields
     }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_status_has_three_digits_however_long_it_is() {
         let read = |value: &[u8]| {
-            let mut fields = AnswerFields::default();
+            let mut fields = ResponseFields::default();
             fields.take(b":status", value);
             (!fields.is_bad).then_some(fields.status).flatten()
         };

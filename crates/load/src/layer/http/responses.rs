@@ -1,35 +1,35 @@
-//! Answers as they are received: parsed, counted, compared.
+//! Responses as they are received: parsed, counted, compared.
 
 use super::cause::note_end;
 use super::{Exchange, Reader, STATUSES};
 use crate::layer::wire::Sink;
-use crate::layer::{Answer, Reply, Wrong};
+use crate::layer::{Progress, Response, Wrong};
 use linerate_contract::ErrorKind;
 use linerate_proto::events::{EventKind, Events};
 use linerate_proto::http::response::{Malformed, ParserState};
 
-/// The answers that one look at the socket gave.
-pub(super) struct Answers<'a, const SEVERAL: bool> {
+/// The responses that one look at the socket gave.
+pub(super) struct Responses<'a, const SEVERAL: bool> {
     pub(super) reader: &'a mut Reader<SEVERAL>,
     pub(super) exchange: &'a mut Exchange,
-    pub(super) first: Option<Reply>,
+    pub(super) first: Option<Progress>,
 }
 
-impl<const SEVERAL: bool> Sink for Answers<'_, SEVERAL> {
+impl<const SEVERAL: bool> Sink for Responses<'_, SEVERAL> {
     #[inline]
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         let mut left = &*bytes;
         loop {
             match self.parse(left) {
                 Ok((None, _)) => return Ok(()),
-                Ok((Some(reply), rest)) => {
+                Ok((Some(response), rest)) => {
                     if self.first.is_none() {
-                        self.first = Some(reply);
+                        self.first = Some(response);
                     } else {
-                        self.reader.further.push_back(Ok(reply));
+                        self.reader.further.push_back(Ok(response));
                     }
-                    // Bytes behind the last answer before a close are ignored.
-                    if rest == 0 || !is_reusable(&reply) {
+                    // Bytes behind the last response before a close are ignored.
+                    if rest == 0 || !is_reusable(&response) {
                         return Ok(());
                     }
                     left = &left[left.len() - rest..];
@@ -45,10 +45,10 @@ impl<const SEVERAL: bool> Sink for Answers<'_, SEVERAL> {
     }
 }
 
-impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
-    /// The answer that is complete with these bytes, and how many bytes are behind it.
+impl<const SEVERAL: bool> Responses<'_, SEVERAL> {
+    /// The response that is complete with these bytes, and how many bytes are behind it.
     #[inline]
-    fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Reply>, usize), ErrorKind> {
+    fn parse(&mut self, bytes: &[u8]) -> Result<(Option<Progress>, usize), ErrorKind> {
         let fed = if let Some(timed) = self.reader.events {
             self.feed_timed(timed, bytes)
         } else {
@@ -59,16 +59,16 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         };
         let state = fed.map_err(|malformed| Self::note_malformed(malformed, bytes))?;
         let ParserState::Complete { rest } = state else {
-            // A wrong answer is read to its end, for the next one, unless it lasts until the peer closes.
+            // A wrong response is read to its end, for the next one, unless it lasts until the peer closes.
             let lasts = self.exchange.parser.end_completes();
             return if lasts { self.wrong_head(bytes).map_or(Ok((None, 0)), Err) } else { Ok((None, 0)) };
         };
-        let reply = self.complete(bytes);
-        if rest > 0 && self.exchange.due == 0 && is_reusable(&reply) {
+        let response = self.complete(bytes);
+        if rest > 0 && self.exchange.due == 0 && is_reusable(&response) {
             // No further request was sent.
             return Err(Self::note_malformed(Malformed::Excess, &bytes[bytes.len() - rest..]));
         }
-        Ok((Some(reply), rest))
+        Ok((Some(response), rest))
     }
 
     /// Takes bytes whose events are counted.
@@ -83,7 +83,7 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         })
     }
 
-    /// What is wrong with the head of an answer that will not be complete.
+    /// What is wrong with the head of a response that will not be complete.
     fn wrong_head(&mut self, bytes: &[u8]) -> Option<ErrorKind> {
         let head = *self.exchange.parser.head()?;
         let wrong = self.reader.mix.kind(self.exchange.kind).verifier.head(&head).err()?;
@@ -94,12 +94,12 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
 
     /// The peer has closed.
     #[cold]
-    pub(super) fn end(&mut self, cut: bool) -> Result<Reply, ErrorKind> {
+    pub(super) fn end(&mut self, cut: bool) -> Result<Progress, ErrorKind> {
         if self.exchange.parser.end_completes() && !cut {
             return Ok(self.complete(&[]));
         }
         let kind = match self.exchange.parser.is_fresh() {
-            true => ErrorKind::EmptyReply,
+            true => ErrorKind::EmptyResponse,
             false => self.wrong_head(&[]).unwrap_or(ErrorKind::Truncated),
         };
         note_end(self.exchange, kind);
@@ -107,11 +107,11 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
     }
 
     #[inline]
-    fn complete(&mut self, bytes: &[u8]) -> Reply {
-        let head = *self.exchange.parser.head().expect("an answer is complete only after its head");
+    fn complete(&mut self, bytes: &[u8]) -> Progress {
+        let head = *self.exchange.parser.head().expect("a response is complete only after its head");
         let body = self.exchange.parser.body_bytes();
         let verifier = &self.reader.mix.kind(self.exchange.kind).verifier;
-        let verified = verifier.head(&head).and_then(|()| verifier.answer(&self.exchange.check, body));
+        let verified = verifier.head(&head).and_then(|()| verifier.response(&self.exchange.check, body));
         if let Err(kind) = verified {
             self.note_wrong(kind, &head, bytes);
         }
@@ -132,16 +132,16 @@ impl<const SEVERAL: bool> Answers<'_, SEVERAL> {
         }
         let reusable = head.reusable;
         match verified {
-            Ok(verified) => Reply::Complete(Answer { bytes: body, verified, reusable }),
-            Err(kind) => Reply::Wrong(Wrong { kind, reusable }),
+            Ok(verified) => Progress::Complete(Response { bytes: body, verified, reusable }),
+            Err(kind) => Progress::Wrong(Wrong { kind, reusable }),
         }
     }
 }
 
-/// Whether the connection can carry another request after this answer.
-fn is_reusable(reply: &Reply) -> bool {
+/// Whether the connection can carry another request after this response.
+fn is_reusable(response: &Progress) -> bool {
     matches!(
-        reply,
-        Reply::Complete(Answer { reusable: true, .. }) | Reply::Wrong(Wrong { reusable: true, .. })
+        response,
+        Progress::Complete(Response { reusable: true, .. }) | Progress::Wrong(Wrong { reusable: true, .. })
     )
 }

@@ -1,13 +1,13 @@
-//! What a server's frames come to: answers that are compared, counted and timed in their lanes.
+//! What a server's frames come to: responses that are compared, counted and timed in their lanes.
 
 use super::{CodeCounts, LaneState, Reader, cause};
 use crate::clock;
 use crate::layer::http::STATUSES;
 use crate::layer::wire::Sink;
-use crate::layer::{Answer, LaneEnd};
+use crate::layer::{LaneEnd, Response};
 use linerate_contract::{ErrorKind, Nanos};
 use linerate_proto::h2::Code;
-use linerate_proto::h2::client::{Answers, Client, Ended};
+use linerate_proto::h2::client::{Client, Ended, Responses};
 use linerate_proto::http::response::Head;
 
 pub(super) struct Frames<'a> {
@@ -20,8 +20,8 @@ impl Sink for Frames<'_> {
     #[inline]
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         let has_answered = self.client.answered() > 0;
-        let mut answers = LaneAnswers { lanes: self.lanes, reader: self.reader, has_answered };
-        let fed = self.client.feed(bytes, &mut answers).map_err(|code| cause::broken(code, bytes));
+        let mut responses = LaneResponses { lanes: self.lanes, reader: self.reader, has_answered };
+        let fed = self.client.feed(bytes, &mut responses).map_err(|code| cause::broken(code, bytes));
         if self.reader.fresh > 0 {
             self.note_first();
         }
@@ -30,7 +30,7 @@ impl Sink for Frames<'_> {
 }
 
 impl Frames<'_> {
-    /// Notes the time of answers that have begun and not ended.
+    /// Notes the time of responses that have begun and not ended.
     #[cold]
     fn note_first(&mut self) {
         let now = clock::now();
@@ -40,14 +40,14 @@ impl Frames<'_> {
     }
 }
 
-struct LaneAnswers<'a> {
+struct LaneResponses<'a> {
     lanes: &'a mut [LaneState],
     reader: &'a mut Reader,
-    /// The connection has brought an answer.
+    /// The connection has brought a response.
     has_answered: bool,
 }
 
-impl LaneAnswers<'_> {
+impl LaneResponses<'_> {
     #[cold]
     fn note_events(&mut self, lane: usize, count: u32) {
         if count > 0 {
@@ -57,12 +57,12 @@ impl LaneAnswers<'_> {
         }
     }
 
-    /// Whether the complete answer was compared.
+    /// Whether the complete response was compared.
     #[inline]
     fn complete(&mut self, lane: usize, bytes: u64) -> Result<bool, ErrorKind> {
         let LaneState { request, check, rpc_status, messages, wrong, status, .. } = &self.lanes[lane];
         let verifier = &self.reader.verifiers[*request as usize];
-        let outcome = wrong.map_or(Ok(()), Err).and_then(|()| verifier.answer(check, bytes));
+        let outcome = wrong.map_or(Ok(()), Err).and_then(|()| verifier.response(check, bytes));
         let verified = outcome.map_err(|kind| verifier.note(kind, *status, bytes, &[]))?;
         self.reader.calls.as_mut().map_or(Ok(()), |calls| calls.complete(*rpc_status, messages))?;
         Ok(verified)
@@ -86,7 +86,7 @@ impl LaneAnswers<'_> {
     }
 }
 
-impl Answers for LaneAnswers<'_> {
+impl Responses for LaneResponses<'_> {
     #[inline]
     fn head(&mut self, lane: usize, head: &Head) {
         let state = &mut self.lanes[lane];
@@ -129,7 +129,7 @@ impl Answers for LaneAnswers<'_> {
             Ended::Complete => {
                 self.has_answered = true;
                 match self.complete(lane, bytes) {
-                    Ok(verified) => LaneEnd::Answered(Answer { bytes, verified, reusable: true }),
+                    Ok(verified) => LaneEnd::Answered(Response { bytes, verified, reusable: true }),
                     Err(kind) => LaneEnd::Failed(kind),
                 }
             }
