@@ -7,6 +7,7 @@ use linerate_contract::{Spec, WeightedRequest};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests of an order at least, so that it is no short pattern, and at most: all threads read 16 MiB.
 const SHORTEST_ORDER: usize = 4 << 10;
@@ -49,6 +50,23 @@ impl Order {
     #[cold]
     pub(super) fn give_back(&mut self, number: u32) {
         self.again.push(number);
+    }
+}
+
+/// The numbers of requests that vary, which all threads take from one count.
+#[derive(Debug, Clone)]
+pub(super) struct Numbering {
+    next: Arc<AtomicU64>,
+    pub(super) seed: u64,
+}
+
+impl Numbering {
+    pub(super) fn new(spec: &Spec) -> Self {
+        Self { next: Arc::new(AtomicU64::new(1)), seed: spec.seed }
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 }
 
