@@ -28,7 +28,11 @@ impl Order {
     /// # Errors
     /// Weights that make no order.
     pub(super) fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let numbers = if spec.requests.is_empty() { vec![0] } else { numbers(&spec.requests, spec.seed)? };
+        let numbers = match (&spec.replay[..], &spec.requests[..]) {
+            (_, []) => vec![0],
+            ([], requests) => numbers(requests, spec.seed)?,
+            (replay, _) => replay.iter().map(|(_, number)| *number).collect(),
+        };
         Ok(Self { numbers: numbers.into(), next: 0, again: Vec::new() })
     }
 
@@ -130,6 +134,15 @@ pub(in crate::layer) mod tests {
         let mut drawn = numbers(&weighted(&[1; 70_000]), 1).unwrap();
         drawn.sort_unstable();
         assert!(drawn.iter().copied().eq(0..70_000));
+    }
+
+    #[test]
+    fn a_replay_has_its_own_order() {
+        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
+        spec.requests = weighted(&[1, 9]);
+        spec.replay = [1, 0, 1, 1].map(|number| (linerate_contract::Nanos(0), number)).to_vec();
+        let mut order = Order::new(&spec).unwrap();
+        assert!((0..6).map(|_| order.choose()).eq([1, 0, 1, 1, 1, 0]));
     }
 
     #[test]
