@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
 
 mod brake;
+mod copies;
 mod counts;
 mod cpu;
 mod exposed;

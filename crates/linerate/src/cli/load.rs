@@ -172,7 +172,7 @@ pub struct ExchangeArgs {
         long,
         value_name = "N",
         requires = "requests",
-        conflicts_with_all = ["rate", "sweep", "repeat", "count", "feed", "arrival", "pipeline", "no_keepalive"],
+        conflicts_with_all = ["rate", "sweep", "repeat", "count", "feed", "arrival", "pipeline"],
         num_args = 0..=1,
         default_missing_value = "1",
         require_equals = true,

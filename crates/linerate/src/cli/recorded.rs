@@ -284,7 +284,7 @@ mod tests {
     fn an_archive_is_its_requests_to_the_first_host() {
         let entry = |time: &str, method: &str, url: &str, rest: &str| {
             format!(
-                r#"{{"startedDateTime": "{time}", "time": 5, "request": {{"method": "{method}", "url": "{url}",
+                r#"{{"startedDateTime": "{time}", "request": {{"method": "{method}", "url": "{url}",
                 "headers": [{{"name": ":authority", "value": "a"}}, {{"name": "Host", "value": "a"}},
                 {{"name": "Accept", "value": "text/html"}}]{rest}}}, "response": {{"status": 404}}}}"#
             )

@@ -35,13 +35,13 @@ pub struct RequestArgs {
     )]
     pub user: Option<String>,
 
-    /// Several requests: JSON lines with path, method, headers, body and weight of each, an access log (common
-    /// or combined), or a HAR; headers of the options are added to each
+    /// Several requests: JSON lines with path, method, headers, body and weight of each, an access log
+    /// (common or combined), or a HAR; headers of the options are added to each
     #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
     pub requests: Option<PathBuf>,
 
-    /// A CSV file with names of columns: a request for each row, which replaces {csv:COLUMN} in paths, headers
-    /// and bodies
+    /// A CSV file with names of columns: a request for each row, which replaces {csv:COLUMN} in paths,
+    /// headers and bodies
     #[arg(hide_short_help = true, long, value_name = "FILE")]
     pub feed: Option<PathBuf>,
 }

@@ -28,7 +28,7 @@ const LARGEST_PAGE: u64 = 1 << 30;
 pub(crate) struct H3 {
     /// Each with its verifier, and whether its method is HEAD.
     requests: Box<[(Bytes, Verifier, bool)]>,
-    /// Of each that varies.
+    /// Each that varies.
     varying: Box<[Option<VaryingRequest>]>,
     numbers: Numbering,
     rendered: Rendered,
