@@ -220,6 +220,10 @@ pub struct Spec {
     /// their own paths and expectations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<WeightedRequest>,
+    /// When each operation of an open loop with one thread is due since the start, and which of `requests`
+    /// it is, in the order of the times. It replaces the times of `rate` and the order of the weights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replay: Vec<(Nanos, u32)>,
     /// Keys and certificates of the layers `https`, `tls` and `wss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,

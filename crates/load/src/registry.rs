@@ -165,9 +165,9 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     let request = spec.request.clone().unwrap_or_default();
     let is_varied = varies(spec.path.as_deref().unwrap_or("/"), &request)
         || spec.requests.iter().any(|one| varies(&one.path, &one.request));
-    if is_varied && !["http", "https"].contains(&spec.layer.as_str()) {
+    if is_varied && !["http", "https", "h2", "h2c", "h3"].contains(&spec.layer.as_str()) {
         return Err(Refusal::Unsupported(
-            "requests that vary ({seq}, {rand:1:9}) over another layer than http".into(),
+            "requests that vary ({seq}, {rand:1:9}) over another layer than those of HTTP".into(),
         ));
     }
     let (field, client) = match (spec.requests.is_empty() && !is_varied, spec.rate) {

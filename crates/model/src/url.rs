@@ -189,12 +189,12 @@ impl fmt::Display for Url {
 }
 
 /// Spaces, and all beyond ASCII, as browsers and curl send them.
-fn encoded(path: &str) -> String {
-    let each = |byte: u8| match byte.is_ascii_graphic() {
-        true => char::from(byte).to_string(),
+pub fn encoded(path: impl AsRef<[u8]>) -> String {
+    let each = |byte: &u8| match byte.is_ascii_graphic() {
+        true => char::from(*byte).to_string(),
         false => format!("%{byte:02X}"),
     };
-    path.bytes().map(each).collect()
+    path.as_ref().iter().map(each).collect()
 }
 
 const NO_PORT: &str = "it has no port, a number from 1 to 65535";

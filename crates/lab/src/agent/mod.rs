@@ -10,6 +10,7 @@
 mod brake;
 mod calls;
 mod compiled;
+mod copies;
 mod counts;
 mod cpu;
 mod exposed;

@@ -206,16 +206,18 @@ impl LoadFlags {
         self.check()?;
         let method = self.grpc.as_ref().map(|method| format!("/{method}"));
         let path = method.as_deref().or(self.url.as_deref()).unwrap_or("/");
-        let mut requests = self.request.requests(&[path], folder)?;
+        let mut requests = self.request.requests(&[path], folder)?.requests;
         if self.grpc.is_some() {
-            requests[0].method = "POST".into();
-            requests[0].body = self.message.encoded(folder)?.into();
+            let message = self.message.encoded(folder)?;
+            for request in &mut requests {
+                (request.method, request.body) = ("POST".into(), message.clone().into());
+            }
         }
         if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
             return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
         }
-        let expect = self.expect.unwrap_or_default();
-        Ok(requests.into_iter().map(|one| PlannedRequest { expect, ..one }).collect())
+        let of = |one: PlannedRequest| PlannedRequest { expect: self.expect.unwrap_or(one.expect), ..one };
+        Ok(requests.into_iter().map(of).collect())
     }
 }
 

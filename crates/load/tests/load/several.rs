@@ -149,6 +149,6 @@ fn numbers_of_requests_are_others_each_time() {
     spec.path = Some("/{seq}".into());
     spec.set_option("pipeline", 2);
     assert_eq!(Engine::start(&spec).wait().code(), Some(2));
-    let h2 = Spec { layer: "h2c".into(), ..spec };
-    assert_eq!(Engine::start(&h2).wait().code(), Some(127));
+    let messages = Spec { layer: "websocket".into(), ..spec };
+    assert_eq!(Engine::start(&messages).wait().code(), Some(127));
 }

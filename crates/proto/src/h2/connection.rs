@@ -64,6 +64,8 @@ pub(super) struct Link {
     continued: Option<Continued>,
     /// Frames without progress.
     quiet: u32,
+    /// There was progress since it was asked for.
+    has_moved: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +98,7 @@ impl Link {
             block: Vec::new(),
             continued: None,
             quiet: 0,
+            has_moved: false,
         }
     }
 
@@ -136,6 +139,12 @@ impl Link {
 
     pub(super) fn has_progress(&mut self) {
         self.quiet = 0;
+        self.has_moved = true;
+    }
+
+    /// Whether a message or a part of one has moved since the last call: pings and settings move none.
+    pub(super) fn take_progress(&mut self) -> bool {
+        std::mem::take(&mut self.has_moved)
     }
 
     /// Notes a response that is queued.

@@ -19,7 +19,7 @@ pub use service::H2Service;
 use crate::held::Held;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::layer::http::{STATUSES, events};
-use crate::layer::order::Order;
+use crate::layer::order::{Numbering, Order};
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Silence, Wire, Wires};
 use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, MAX_READS, Progress};
@@ -27,6 +27,7 @@ use crate::refusal::Refusal;
 use crate::socket::Dialer;
 use linerate_contract::{ErrorKind, Expect, HandshakeCounts, Nanos, Request, Spec, StreamCounts};
 use linerate_proto::events::{EventKind, Events};
+use linerate_proto::fields::Rendered;
 use linerate_proto::h2::Code;
 use linerate_proto::h2::client::{Client, EncodedRequest};
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub struct H2<C> {
     security: Option<String>,
     handshakes: Option<HandshakeCounts>,
     requests: Box<[EncodedRequest]>,
+    numbers: Numbering,
+    rendered: Rendered,
     /// Connections outlive an operation.
     persistent: bool,
     streams: u16,
@@ -149,6 +152,8 @@ impl<C: Wires> Layer for H2<C> {
             security: None,
             handshakes: None,
             requests: requests.into(),
+            numbers: Numbering::new(spec),
+            rendered: Rendered::default(),
             persistent,
             streams,
             buffer: vec![0; BUFFER].into(),
@@ -274,7 +279,14 @@ impl<C: Wires> Lanes for H2<C> {
     #[inline]
     fn start(&mut self, connection: &mut Self::Connection, begun: Begun) {
         let request = if self.requests.len() > 1 { self.reader.order.choose() } else { 0 };
-        let Some(lane) = connection.client.start(&self.requests[request as usize]) else { return };
+        let encoded = &self.requests[request as usize];
+        let lane = if encoded.varies() {
+            encoded.render(&mut self.rendered, self.numbers.next(), self.numbers.seed);
+            connection.client.start_varied(encoded, &self.rendered)
+        } else {
+            connection.client.start(encoded)
+        };
+        let Some(lane) = lane else { return };
         let check = self.reader.verifiers[request as usize].begin();
         connection.lanes[lane] = LaneState { begun, request, check, ..LaneState::default() };
         if !self.persistent {

@@ -6,6 +6,7 @@ use linerate_contract::{Cause, ErrorKind, Spec};
 
 /// OK.
 const DONE: u32 = 0;
+const DEADLINE_EXCEEDED: u32 = 4;
 /// Statuses by their numbers.
 const NAMES: [&str; 17] = [
     "OK",
@@ -72,6 +73,10 @@ impl Calls {
                 2.. if self.is_unary => return Err(malformed("several messages for a unary call")),
                 count => self.messages += u64::from(count),
             },
+            Some(DEADLINE_EXCEEDED) => {
+                let text = "status 4 of gRPC (DEADLINE_EXCEEDED): the server ended the call at its deadline";
+                return Err(note(ErrorKind::Timeout, || Cause::new(text)));
+            }
             Some(status) => {
                 let name = NAMES.get(status as usize).unwrap_or(&"no status of gRPC");
                 let text = format!("status {status} of gRPC ({name}) in place of 0");

@@ -26,6 +26,11 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     /// All bytes of an operation's stream, of each request.
     fn requests(&self) -> Box<[Bytes]>;
 
+    /// The bytes of the request with this number, where they are others each time.
+    fn varied(&mut self, _request: u32) -> Option<Bytes> {
+        None
+    }
+
     /// What a connection's first unidirectional stream carries; it has one if there is something.
     fn opening(&self) -> Bytes;
 
