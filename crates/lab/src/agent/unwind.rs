@@ -53,9 +53,12 @@ pub(super) struct Program {
     unnamed: Vec<Range<u64>>,
 }
 
+/// Addresses and bytes of a section.
+type Part = (Range<u64>, Arc<[u8]>);
+
 /// What a file has for unwinding: sections by name, with their addresses, and its segments of code.
 struct Sections {
-    parts: BTreeMap<Vec<u8>, (Range<u64>, Arc<[u8]>)>,
+    parts: BTreeMap<Vec<u8>, Part>,
     /// Offset in the file, length, address.
     code: Vec<[u64; 3]>,
 }
