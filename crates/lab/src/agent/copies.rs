@@ -55,8 +55,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("linerate-copy-{}", std::process::id()));
         let [from, to, small] = ["from", "to", "small"].map(|name| folder.join(name));
         fs::create_dir_all(from.join("deep/er")).unwrap();
-        fs::create_dir(&to).unwrap();
-        fs::create_dir(&small).unwrap();
+        [&to, &small].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
         fs::write(from.join("deep/er/run"), "x".repeat(100)).unwrap();
         fs::set_permissions(from.join("deep/er/run"), fs::Permissions::from_mode(0o755)).unwrap();
         symlink("deep/er/run", from.join("link")).unwrap();
