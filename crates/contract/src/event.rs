@@ -328,8 +328,8 @@ pub struct Describe {
     /// Version of the library under test, read from the library where possible.
     pub version: String,
     pub roles: Vec<crate::Role>,
-    pub layers: Vec<String>,
-    pub workloads: Vec<String>,
+    pub layers: Vec<crate::Layer>,
+    pub workloads: Vec<crate::Workload>,
     /// Words of `options.ends` that the program implements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<String>,

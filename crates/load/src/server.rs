@@ -250,13 +250,13 @@ impl<C> Entry<C> {
 mod tests {
     use super::*;
     use crate::layer::echo::EchoService;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
     #[test]
     fn silent_connections_are_closed_and_active_ones_are_not() {
-        let spec = Spec::new(Role::Server, "tcp", "rr");
+        let spec = Spec::new(Role::Server, Layer::Tcp, Workload::Rr);
         let (service, waiter) = (EchoService::new(&spec).unwrap(), Waiter::from_spec(&spec).unwrap());
         let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let worker = ServerWorker::all(1).unwrap().remove(0);

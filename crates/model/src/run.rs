@@ -6,7 +6,7 @@ use crate::path::NetworkPath;
 use crate::{
     Learned, Metric, Outcome, Place, PlannedComparison, PlannedLoad, Published, Sharing, Subject, pair_id,
 };
-use linerate_contract::{Nanos, Role};
+use linerate_contract::{Layer, Nanos, Role, Workload};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -296,8 +296,8 @@ pub struct PlannedCell {
     /// Such as `nginx/haproxy-http`.
     pub id: String,
     pub axes: Axes,
-    pub layer: String,
-    pub workload: String,
+    pub layer: Layer,
+    pub workload: Workload,
     pub path: NetworkPath,
     pub parameters: Parameters,
     /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not

@@ -34,7 +34,7 @@ use crate::measurement::{
     PlannedTarget, Subject,
 };
 use ask::{Question, Response};
-use linerate_contract::{Body, Expect, Request, Spec, WeightedRequest};
+use linerate_contract::{Body, Expect, Layer, Request, Spec, WeightedRequest};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -121,7 +121,7 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
         let Response { status, start, .. } = &responses[0];
         return Err(failed(&format!("it answers with status {status}: {start:?}")));
     }
-    let load = PlannedLoad { layer: "http".into(), place: Place::Local, requests, ..PlannedLoad::default() };
+    let load = PlannedLoad { layer: Layer::Http, place: Place::Local, requests, ..PlannedLoad::default() };
     let subject = Subject::Address(PlannedAddress {
         name: host.place.to_string(),
         url: host.place.to_string(),

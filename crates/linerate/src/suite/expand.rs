@@ -233,8 +233,8 @@ fn cell(
     Ok(PlannedCell {
         id: template::render("id", &table.id, &values)?,
         axes,
-        layer: template::render("layer", &table.layer, &values)?,
-        workload: template::render("workload", &table.workload, &values)?,
+        layer: template::render("layer", &table.layer, &values)?.parse()?,
+        workload: template::render("workload", &table.workload, &values)?.parse()?,
         path,
         parameters,
         verify: table.verify,

@@ -5,7 +5,7 @@
 
 use crate::lab::{Ready, StopSignal};
 use crate::path::Device;
-use linerate_contract::{ErrorKind, Role};
+use linerate_contract::{ErrorKind, Layer, Role, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -97,9 +97,9 @@ pub struct Variant {
     pub install_hint: Option<String>,
     /// Layers and workloads that it supports; empty: all.
     #[serde(default)]
-    pub layers: Vec<String>,
+    pub layers: Vec<Layer>,
     #[serde(default)]
-    pub workloads: Vec<String>,
+    pub workloads: Vec<Workload>,
     /// Template files in the system's folder, rendered into the role's folder `{{ dir }}` with the same name.
     #[serde(default)]
     pub configs: Vec<String>,

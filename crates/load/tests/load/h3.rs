@@ -2,7 +2,7 @@
 
 use crate::common::{Engine, dead_port, good_certificates, local, server};
 use crate::h2::{assert_good, h2_client};
-use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Request, Spec, Tls};
+use linerate_contract::{Bytes, Done, ErrorKind, Layer, Nanos, Request, Spec, Tls};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 pub(crate) fn h3_server(tls: &Tls, size: usize) -> Spec {
-    Spec { layer: "h3".into(), tls: Some(tls.clone()), ..server(size) }
+    Spec { layer: Layer::H3, tls: Some(tls.clone()), ..server(size) }
 }
 
 pub(crate) fn h3_client(tls: &Tls, address: SocketAddr, size: usize, operations: u64, streams: u32) -> Spec {

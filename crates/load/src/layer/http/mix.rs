@@ -81,11 +81,11 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
 mod tests {
     use super::*;
     use crate::layer::order::tests::weighted;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn each_request_has_its_own_bytes_and_the_host_of_all() {
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         spec.request = Some(Request { host: Some("shop".into()), ..Request::default() });
         spec.requests = weighted(&[1, 1]);
         spec.requests[1].request.method = Some("HEAD".into());

@@ -238,7 +238,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
 
     /// This many bytes, all the same.
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn each_connection_has_its_own_bytes_and_a_full_socket_keeps_no_more_than_the_rest() {
-        let wires = PlainWires::<Copied>::new(&Spec::new(Role::Server, "tcp", "rr")).unwrap();
+        let wires = PlainWires::<Copied>::new(&Spec::new(Role::Server, Layer::Tcp, Workload::Rr)).unwrap();
         let connect = || {
             let flags = SockFlag::SOCK_NONBLOCK;
             let ends = socketpair(AddressFamily::Unix, SockType::Stream, None, flags).unwrap();
