@@ -94,7 +94,7 @@ pub enum Shape {
     Single,
     /// Post all, then several threads run them.
     Threads,
-    /// The same, and the window starts between the two.
+    /// As `Threads`, and the window starts between posting and running.
     Run,
     /// Post 100, run 100, repeat.
     Interleaved,

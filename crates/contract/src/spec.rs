@@ -136,7 +136,7 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// What asks the proxy for it.
+    /// The request that asks the proxy for the tunnel.
     #[must_use]
     pub fn request(&self) -> String {
         let Self { to, authorization } = self;
@@ -265,7 +265,7 @@ impl Spec {
     }
 }
 
-/// What is said of a layer or workload of another version.
+/// The refusal of a layer or workload of another version.
 fn unknown_name(json: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Names {

@@ -185,7 +185,7 @@ pub enum Ready {
     Listen,
     /// A UDP socket has its port, and no peer.
     Datagrams,
-    /// It prints the contract's `ready` event.
+    /// The process prints the contract's `ready` event.
     Event,
 }
 

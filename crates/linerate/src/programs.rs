@@ -41,7 +41,7 @@ pub struct Machine<'a> {
     known: BTreeMap<(String, String), Presence>,
     builds: Builds<'a>,
     script: Option<&'a Scripted>,
-    /// What the arms of a comparison replace, by build.
+    /// The replacements of a comparison's arms, by build.
     replacements: BTreeMap<String, Replacement>,
     /// Where these run.
     lab: Option<&'a mut dyn Lab>,
@@ -50,7 +50,7 @@ pub struct Machine<'a> {
     is_spread: bool,
 }
 
-/// What the hosts of roles have, where these are not this machine.
+/// The presence of systems on the hosts of roles, where these are not this machine.
 pub type Elsewhere = BTreeMap<(Role, String), Presence>;
 
 impl<'a> Machine<'a> {

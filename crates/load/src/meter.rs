@@ -79,7 +79,7 @@ pub struct Meter {
     tls: Option<String>,
     handshakes: Option<HandshakeCounts>,
     causes: Causes,
-    /// What no server should send, and was accepted.
+    /// Oddities that were accepted.
     accepted: BTreeMap<String, u64>,
     /// Responses of HTTP by status.
     statuses: BTreeMap<String, u64>,

@@ -29,9 +29,9 @@ use linerate_contract::{Describe, Done, Role, Spec, Workload};
 use linerate_proto::http::vary::varies;
 use std::collections::BTreeSet;
 
-/// What runs a client to its end.
+/// A function that runs a client to its end.
 type RunClient = fn(&Spec) -> Result<Done, Refusal>;
-/// What serves until SIGTERM.
+/// A function that serves until SIGTERM.
 type RunServer = fn(&Spec) -> Result<(), Refusal>;
 
 /// A supported pair of layer and workload.
@@ -97,7 +97,7 @@ const fn lanes<L: Lanes>(layer: Protocol, server: RunServer) -> [Combination; 2]
     [crr, rr]
 }
 
-/// The same, whose requests may differ.
+/// Combinations whose requests may differ.
 const fn with_several([crr, rr]: [Combination; 2]) -> [Combination; 2] {
     [crr.several(crr), rr.several(rr)]
 }

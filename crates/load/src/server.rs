@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_secs(10);
 /// A connection without an event for this many ticks is closed: its peer has vanished, or only uses a
 /// descriptor. Five minutes; nginx closes idle connections after 75 s.
 const SILENT: u32 = 30;
-/// The same while no descriptor is left for a new connection.
+/// Silent ticks while no descriptor is left for a new connection.
 const SILENT_IF_FULL: u32 = 2;
 /// Tokens in epoll that no connection has: the wake-up descriptor and the timer.
 const WAKE_UP: u64 = u64::MAX;

@@ -17,7 +17,7 @@ pub struct PlannedLoad {
     pub upstream: Option<String>,
     /// The working folder of all commands.
     pub folder: PathBuf,
-    /// What `{port}` and the variable PORT are.
+    /// The value of `{port}` and of the variable PORT.
     pub port: u16,
     /// True if the user named the port.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

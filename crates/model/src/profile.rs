@@ -1,4 +1,4 @@
-//! What servers did, by function: samples of the sides of pairs, from units of their own that decide nothing.
+//! The functions of servers: samples of the sides of pairs, from units of their own that decide nothing.
 //! `profile.json` in the folder of a run contains a [`Profile`].
 
 use linerate_contract::Nanos;
@@ -28,7 +28,7 @@ pub struct PairProfile {
     pub stacks: Vec<Vec<u32>>,
     /// One window of each side, in the order of `cells`.
     pub rounds: Vec<[ProfileWindow; 2]>,
-    /// What could not be had, and how to get it.
+    /// Sources that are lacking, and how to get them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<String>,
 }
@@ -45,7 +45,7 @@ pub struct ProfileWindow {
     pub stacks: BTreeMap<u32, Nanos>,
 }
 
-/// What was sampled of a server in one window.
+/// The samples of a server in one window.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackSample {
     /// Functions, by their index in `stacks`.

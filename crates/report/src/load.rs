@@ -358,7 +358,7 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
     }
 }
 
-/// Those that at least one value lies beyond.
+/// The percentiles that at least one value lies beyond.
 pub(super) fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
     let mut all = BTreeMap::new();
     let Some(mean) = counts.mean() else { return all };

@@ -18,7 +18,7 @@ pub(super) struct CauseJson {
     pub(super) text: Option<String>,
     /// The bytes of the server that show it, escaped.
     pub(super) bytes: Option<String>,
-    /// What can be done.
+    /// The next step.
     pub(super) next: Option<&'static str>,
 }
 
@@ -56,7 +56,7 @@ fn usual(spec: &Spec, kind: ErrorKind) -> Option<String> {
     }
 }
 
-/// What helps, where that is known.
+/// The next step, where one is known.
 fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) -> Option<&'static str> {
     let layer = spec.layer;
     let is_plain = matches!(layer, Layer::Http | Layer::WebSocket | Layer::H2c);

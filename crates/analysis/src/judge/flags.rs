@@ -1,4 +1,4 @@
-//! What a reader must doubt in a cell's numbers.
+//! Doubts about a cell's numbers.
 
 use super::cell::{CellSummary, OutcomeWord};
 use crate::stats::ByRound;

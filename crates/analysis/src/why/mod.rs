@@ -27,7 +27,7 @@ const ALPHA: f64 = 0.05;
 /// Fewer windows of each side show no spread.
 const LEAST_ROUNDS: usize = 3;
 
-/// What differs between a server and its baseline. CPU time is in microseconds for an operation.
+/// The differences between a server and its baseline. CPU time is in microseconds for an operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Explanation {
@@ -35,12 +35,12 @@ pub struct Explanation {
     pub rounds: u32,
     /// All CPU time of the servers, while they were sampled.
     pub cpu: CostDifference,
-    /// Those whose difference is certain, the largest first.
+    /// Functions whose difference is certain, the largest first.
     pub functions: Vec<FunctionDifference>,
     /// The part of the whole difference that they are; absent where the whole is not certain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained: Option<f64>,
-    /// What could not be had, and how to get it.
+    /// Sources that are lacking, and how to get them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub struct Explanation {
 pub struct FunctionDifference {
     /// As the program has it; a system call is `write(2)`.
     pub name: String,
-    /// Its part of the difference.
+    /// The function's part of the difference.
     #[serde(flatten)]
     pub cost: CostDifference,
     /// The function itself without what it calls, of the baseline and of the other.

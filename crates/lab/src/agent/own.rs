@@ -38,7 +38,7 @@ const NONE: Option<&str> = None;
 /// The files of one side, until its trial ends.
 pub(super) struct Own {
     namespace: OwnedFd,
-    /// What could not be done, for the report.
+    /// Remarks about what could not be done, for the report.
     pub(super) remarks: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Own {
     }
 }
 
-/// What could not be done, or why nothing was.
+/// Remarks about what could not be done, or why nothing was.
 type Built = Result<Vec<String>, String>;
 
 /// Sends the result of a child, and its mount namespace. `/proc` may show other numbers of processes, so that

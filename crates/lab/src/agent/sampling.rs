@@ -109,7 +109,7 @@ pub(super) struct Sampling {
     samples: Vec<Sample>,
     is_on: bool,
     lost: u64,
-    /// What is missing, and how to get it.
+    /// Sources that are missing, and how to get them.
     lacking: Vec<String>,
 }
 

@@ -46,7 +46,7 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
     }
 }
 
-/// What is compared.
+/// The subjects that are compared.
 #[derive(Debug)]
 pub(super) enum What {
     /// Builds in the cells of a suite; `None` with `--resume`.

@@ -49,7 +49,7 @@ const PERIOD: Nanos = Nanos(1_000_000_000);
 /// One measurement of the test.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What the injector cannot see of a response time.
+    /// The part that the injector cannot see of a response time.
     way: Way,
     pub name: &'static str,
     pub about: &'static str,

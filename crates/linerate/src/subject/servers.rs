@@ -193,7 +193,7 @@ impl<'a> Server<'a> {
         Some(SocketAddr::new(found.ip(), self.given_port(side).unwrap_or(found.port())))
     }
 
-    /// Its process; `None` for one that runs already.
+    /// The process of the server; `None` for one that runs already.
     pub(super) fn launch(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Option<Launch> {
         let line = self.all.lines.get(self.index)?.as_ref()?;
         let (program, mut words) = line.process.clone();
@@ -213,7 +213,7 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// Its process after its companions, in the order in which they are started.
+    /// The server's process after its companions, in the order in which they are started.
     pub(crate) fn launches(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Vec<Launch> {
         let Some(launch) = self.launch(pins, slice, side) else { return Vec::new() };
         self.all.companions(&launch, self.given_port(side)).into_iter().chain([launch]).collect()

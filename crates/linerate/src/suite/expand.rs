@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A form that has changes.
 #[derive(Clone, Copy)]
 pub(super) struct Form<'a> {
-    /// Those of the suite, if it has any.
+    /// The changes of the suite, if it has any.
     pub(super) of_suite: Option<&'a Changes>,
     pub(super) key: Key,
 }

@@ -35,7 +35,7 @@ pub struct Suite {
 pub enum Form {
     /// All tables and rows.
     Complete,
-    /// Those that fit into a quarter of an hour.
+    /// Cells that fit into a quarter of an hour.
     Full,
     /// Fewer tables, rows and operations.
     Quick,

@@ -152,8 +152,8 @@ pub struct Variant {
     /// True for a client that ends what is under way after its number of operations, and counts it.
     #[serde(default)]
     pub overshoots: bool,
-    /// It begins its work long after its start, such as an interpreter that compiles its script first: its
-    /// window is not that of the other side of a duet.
+    /// The program begins its work long after its start, such as an interpreter that compiles its script
+    /// first: its window is not that of the other side of a duet.
     #[serde(default)]
     pub starts_late: bool,
     /// How to parse the output of a client that does not implement the contract.

@@ -44,7 +44,7 @@ pub struct SystemVariant<'a> {
 }
 
 impl<'a> SystemVariant<'a> {
-    /// What it is, of linerate's own systems.
+    /// The description of one of linerate's own systems.
     pub fn own(&self) -> Option<&'a str> {
         (self.system.manifest.own || self.variant.own).then_some(&*self.variant.about)
     }

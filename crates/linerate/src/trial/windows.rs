@@ -36,7 +36,7 @@ const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
 /// The window of such a unit: 32 turns of each side.
 const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
-/// The same of a second load, which follows the windows of the first one.
+/// The window of a second load, which follows the windows of the first one.
 const WINDOW_OF_SECOND_LOAD: Nanos = Nanos(32 * SLICE.0);
 /// Windows of an open loop: each of them has some turns of either side.
 const PACED_WINDOWS: u32 = 2;

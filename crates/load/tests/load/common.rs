@@ -139,7 +139,7 @@ pub(crate) fn tcp_client(workload: &str, address: SocketAddr, size: u64, operati
     spec
 }
 
-/// The same with one more option.
+/// The spec with one more option.
 pub(crate) fn with(mut spec: Spec, option: &str, value: &str) -> Spec {
     spec.options.insert(option.into(), value.into());
     spec

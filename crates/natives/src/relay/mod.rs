@@ -50,9 +50,9 @@ struct Pair {
     sockets: [OwnedFd; 2],
     /// By their source.
     directions: [SplicedStream; 2],
-    /// What each socket is registered for.
+    /// The events that each socket is registered for.
     interest: [EpollFlags; 2],
-    /// It is in [`RelayLoop::again`].
+    /// The pair is in [`RelayLoop::again`].
     queued: bool,
 }
 

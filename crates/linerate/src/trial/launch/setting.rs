@@ -32,9 +32,9 @@ const SAMPLES: Nanos = Nanos(100_000_000);
 /// The longest transfer of a duet side by side: the last one ends after the window, when the other side may
 /// have ended. At 1 GiB/s the round trip at its end is below 5 % of it, and both sides have it.
 const LONGEST_TRANSFER: u64 = 2 << 20;
-/// The same in turns, where a side has the CPUs for itself, and no more of them when the other has ended. At
-/// the end of a transfer the client waits until the server has processed what is queued: in transfers of
-/// 2 MiB, WebSocket++ had four fifths of its rate.
+/// The longest transfer in turns, where a side has the CPUs for itself, and no more of them when the other
+/// has ended. At the end of a transfer the client waits until the server has processed what is queued: in
+/// transfers of 2 MiB, WebSocket++ had four fifths of its rate.
 const LONGEST_IN_TURNS: u64 = 32 << 20;
 
 /// A role, and which one of it: a path may have several relays.
@@ -53,7 +53,7 @@ impl Seat {
         Self { role: Role::Relay, index }
     }
 
-    /// Its working folder.
+    /// The working folder of the seat.
     fn folder(self) -> PathBuf {
         match self.index {
             0 => PathBuf::from(self.role.to_string()),

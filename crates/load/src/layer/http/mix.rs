@@ -18,10 +18,10 @@ pub(super) struct Kind {
     pub(super) length: usize,
     /// The response to HEAD has a length and no body.
     pub(super) bodiless: bool,
-    /// It may be sent twice (RFC 9110 section 9.2.2).
+    /// The request may be sent twice (RFC 9110 section 9.2.2).
     pub(super) idempotent: bool,
     pub(super) verifier: Verifier,
-    /// Its bytes are others each time.
+    /// The bytes of the request are others each time.
     pub(super) varying: Option<Arc<Varying>>,
 }
 

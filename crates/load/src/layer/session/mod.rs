@@ -54,7 +54,7 @@ pub struct Session<W, F, S> {
     talk: Talk<F, S>,
 }
 
-/// What is on top of the wire.
+/// The talk on top of the wire.
 #[derive(Debug)]
 struct Talk<F, S> {
     framing: F,

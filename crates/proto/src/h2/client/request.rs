@@ -14,7 +14,7 @@ pub struct EncodedRequest {
     pub(super) blocks: Blocks,
     pub(super) body: Arc<[u8]>,
     pub(super) is_head: bool,
-    /// Its number, where a connection has several: the peer's table then keeps none of them.
+    /// The number of the request, where a connection has several: the peer's table then keeps none of them.
     pub(super) number: Option<u32>,
 }
 

@@ -33,7 +33,7 @@ const MOST_WITHOUT_DATA: usize = 64 << 10;
 pub struct AnyTlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    /// What asks a proxy for a tunnel.
+    /// The request that asks a proxy for a tunnel.
     tunnel: Option<Arc<[u8]>>,
     /// The server has to agree to HTTP/2 (RFC 9113 section 3.3); to HTTP/1.1 it need not.
     needs_h2: bool,
@@ -74,7 +74,7 @@ pub struct AnyTlsWire {
     tunnel: Option<Box<TunnelMouth>>,
     needs_h2: bool,
     connected: bool,
-    /// Its handshake was asked for.
+    /// The handshake of the wire was counted.
     is_counted: bool,
     /// The peer has ended the connection without close_notify.
     cut: bool,

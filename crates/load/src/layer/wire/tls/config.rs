@@ -92,7 +92,7 @@ pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refus
     Ok(config)
 }
 
-/// What these configurations agree on.
+/// The properties that these configurations agree on.
 pub(in crate::layer) fn security() -> String {
     describe_security(ProtocolVersion::TLSv1_3, ring::cipher_suite::TLS13_AES_128_GCM_SHA256)
 }
@@ -137,7 +137,7 @@ fn only_aes_128() -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-/// What a client offers with TLS (RFC 7301), where more than one protocol is on the same port.
+/// The protocols that a client offers with TLS (RFC 7301), where more than one protocol is on the same port.
 pub(super) fn protocols(spec: &Spec) -> Vec<Vec<u8>> {
     match spec.layer {
         Layer::H2 => vec![b"h2".to_vec()],
