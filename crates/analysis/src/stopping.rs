@@ -44,9 +44,10 @@ const ENOUGH_UNITS_OF_A_GATE: f64 = 16.0;
 /// A window as a multiple of the time until its systems are ready. Most of the spread is of windows and not
 /// of launches, so that longer windows are worth more than further launches.
 const WINDOW_OF_PREPARATION: f64 = 4.0;
-/// The units of the first early looks, and how long their windows together are at most.
-const EARLY_UNITS: u32 = 5;
-const EARLY_WINDOWS: Nanos = Nanos(1_200_000_000);
+/// The units of the first early looks, and how long their windows together are at most: three of them, with
+/// the starts, the first trials and the second loads, end within ten seconds.
+pub const EARLY_UNITS: u32 = 5;
+const EARLY_WINDOWS: Nanos = Nanos(800_000_000);
 /// Operations of a unit below which their number alone would be a large part of its spread.
 const SOME_OPERATIONS: f64 = 60.0;
 const SIDES: f64 = 2.0;
@@ -165,6 +166,15 @@ impl<'a> Made<'a> {
     /// where that is more than the other can do, of its own. `None` without one, and before these trials.
     pub fn second_load(self, suite: usize, [head, base]: [usize; 2]) -> Option<SecondLoadRate> {
         let PlannedRate::Share(share) = self.run.servers()?.1.latency? else { return None };
+        // Where little time is left, it is for the first question.
+        let times = self.mean_times(suite);
+        let unit = times.get(&Sides::Two([head, base])).copied().unwrap_or_else(|| {
+            let warm = self.together().filter(|unit| unit.warmup && unit.suite == suite);
+            mean(warm.map(Unit::time)) + self.least_window(suite, 1).as_secs_f64()
+        });
+        if self.run.budget.is_some() && self.seconds_left(suite) < unit + TIME_OF_SECOND_LOAD {
+            return None;
+        }
         let of_sides =
             |sides: Sides| self.units.iter().filter(move |unit| unit.suite == suite && unit.sides == sides);
         let capacity = |cell: usize| {
@@ -221,6 +231,17 @@ impl<'a> Made<'a> {
         };
         let beside = sides.beside().into_iter().flat_map(|other| [sides.cell(), other]);
         is_given_up(outcomes(sides)) || beside.into_iter().any(has_only_failed)
+    }
+
+    /// True for a pair that has its verdict before the first rounds end: a factor of two needs two launches.
+    pub fn is_answered(self, suite: usize, sides: Sides) -> bool {
+        let Sides::Two(cells) = sides else { return false };
+        let is_decided = |judged: &Judgement| {
+            let pair = judged.pairs_of(suite).find(|judged| judged.places == cells);
+            pair.is_some_and(JudgedPair::is_decided)
+        };
+        self.pair_units(suite).any(|unit| unit.sides == sides)
+            && judge(self.run, self.units).as_ref().is_some_and(is_decided)
     }
 
     /// The units of open pairs up to the next look, and those of the control between them.

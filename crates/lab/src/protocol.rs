@@ -2,7 +2,7 @@
 //! pair that is the agent's standard input, or over ssh. The agent ends when linerate closes the channel or
 //! ends.
 
-use crate::StopSignal;
+use crate::{Sampling, StopSignal};
 use linerate_contract::{Bytes, Nanos};
 use linerate_model::path::NetworkPath;
 use linerate_model::{Count, Host, StackSample, Usage, WireCounts};
@@ -133,9 +133,9 @@ pub struct Spawn {
     /// True: it inherits both TUN devices of a path with two, the client's side first; see
     /// [`TUN_DESCRIPTORS`].
     pub tuns: bool,
-    /// True if it can be sampled from now on.
+    /// What can be recorded of it from now on.
     #[serde(default)]
-    pub sampled: bool,
+    pub sampled: Sampling,
     /// Set for a command of the user's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserProcess>,

@@ -27,9 +27,10 @@ const OF_WINDOWS: f64 = 4.0;
 /// The least standard deviation of a window's log ratio, for the same reason.
 const FLOOR: f64 = 0.01;
 
-/// The windows that can show a factor of two, and the launches that they are of.
+/// The windows that can show a factor of two.
 const FEWEST_WINDOWS: usize = 3;
-const FEWEST_LAUNCHES: usize = 2;
+/// The launches that these windows are of.
+pub const FEWEST_LAUNCHES: u32 = 2;
 
 /// The fewest units that can show a smaller difference.
 pub const FEWEST_UNITS: u32 = FIRST;
@@ -83,7 +84,7 @@ pub fn is_factor(windows: &[(u32, f64)]) -> bool {
     let launches: BTreeSet<u32> = windows.iter().map(|(unit, _)| *unit).collect();
     let all = |is_beyond: fn(f64) -> bool| windows.iter().all(|(_, log)| is_beyond(*log));
     windows.len() >= FEWEST_WINDOWS
-        && launches.len() >= FEWEST_LAUNCHES
+        && launches.len() >= FEWEST_LAUNCHES as usize
         && (all(|log| log > std::f64::consts::LN_2) || all(|log| log < -std::f64::consts::LN_2))
 }
 

@@ -8,11 +8,14 @@
 #![allow(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
 
 mod brake;
+mod calls;
+mod compiled;
 mod counts;
 mod cpu;
 mod exposed;
 mod files;
 mod interface;
+mod jvm;
 pub mod landlock;
 pub mod link;
 mod mounts;
@@ -34,6 +37,7 @@ mod topology;
 mod tun;
 mod turns;
 mod unseen;
+mod unwind;
 mod view;
 mod way;
 mod window;
@@ -52,7 +56,7 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 pub(crate) use output::OF_USER;
 use process::Process;
 use recording::Recording;
-use sampling::Sampling;
+use sampling::Recorder;
 use side::Side;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -110,7 +114,7 @@ struct Agent {
     /// A brake whose role has not been started yet, and one at work.
     planned_brake: Option<Brake>,
     brake: Option<RunningBrake>,
-    sampling: Sampling,
+    sampling: Recorder,
 }
 
 impl Agent {
@@ -146,7 +150,7 @@ impl Agent {
             turns: None,
             planned_brake: None,
             brake: None,
-            sampling: Sampling::default(),
+            sampling: Recorder::default(),
         })
     }
 

@@ -91,8 +91,8 @@ pub(super) fn start(
     }
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     let (clock_maker, receiver) = ClockMaker::pair().map_err(|e| format!("a socket pair: {e}"))?;
-    let sampled = spawn.sampled.then(SampleMaker::pair).transpose();
-    let (sample_maker, events) = sampled.map_err(|e| format!("a socket pair: {e}"))?.unzip();
+    let sampled = SampleMaker::pair(spawn.sampled).map_err(|e| format!("a socket pair: {e}"))?;
+    let (sample_maker, events) = sampled.unzip();
     let prepare = Preparation {
         namespace: namespace.as_raw_fd(),
         cpus: cpu_set(&spawn.cpus)?,

@@ -2,9 +2,13 @@
 
 use super::{Event, Session};
 use crate::error::Error;
-use crate::measurement::{Outcome, PlannedSuite, Run, Sharing, Sides, Unit};
+use crate::measurement::{
+    ComparisonKind, Outcome, PlannedComparison, PlannedSuite, Run, Sharing, Sides, Unit,
+};
 use crate::plan::{self, Step};
 use crate::progress::Left;
+use crate::report::comparison::prospect;
+use crate::stats::early::FEWEST_LAUNCHES;
 use crate::stats::sharing::{Likeness, sharing};
 use crate::stopping::first_rounds;
 use crate::timings::{Timings, guess};
@@ -45,9 +49,15 @@ impl Session {
             if !is_announced && !step.warmup && !step.sides.is_one() {
                 is_announced = true;
                 let solos = open[index..].iter().filter(|step| step.sides.is_one()).count();
-                self.questions().prospect(suite, solos).map(Event::Prospect).into_iter().for_each(&mut *on);
+                if let Some(found) = self.questions().prospect(suite, solos) {
+                    if self.is_gate_of_servers() && found.units < f64::from(FEWEST_LAUNCHES) {
+                        return Err(Error::NothingMeasured(prospect(&found)));
+                    }
+                    on(Event::Prospect(found));
+                }
             }
-            if self.questions().is_given_up(suite, step.sides) {
+            let questions = self.questions();
+            if questions.is_given_up(suite, step.sides) || questions.is_answered(suite, step.sides) {
                 self.progress.done();
                 continue;
             }
@@ -87,6 +97,11 @@ impl Session {
                 self.make(step, &cpus)?;
             }
         }
+    }
+
+    fn is_gate_of_servers(&self) -> bool {
+        let is_gate = |plan: &PlannedComparison| plan.kind == ComparisonKind::Gate;
+        self.run.servers().is_some() && self.run.policy().verdict().is_some_and(is_gate)
     }
 
     /// How many suites follow this one, and the most seconds that they take, without their builds.

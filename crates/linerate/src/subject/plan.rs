@@ -67,7 +67,7 @@ fn notes(subjects: &[Subject], load: &PlannedLoad) -> Vec<String> {
              before and after each client; their memory is not known"
         ));
     } else if elsewhere().next().is_some() {
-        notes.push("the servers' CPU time and memory are not known: they run elsewhere".to_owned());
+        notes.push("the servers' CPU time and memory are not known: linerate did not start them".to_owned());
     }
     // The client compares every byte of an echo.
     let note = match (load.has_tls(), load.size.is_some()) {

@@ -54,7 +54,8 @@ pub fn run(
     let [a, b] = if random.random() { [two, one] } else { [one, two] };
     let [first_to_start, first_to_warm_up] = random.random();
     let paced = second.map(|load| cells.map(|cell| at_rate(cell, load.per_second)));
-    let of_second = |cells| Windows::new(context, cells, Manner::of_second_load(), None, random.clone());
+    let of_second =
+        |cells| Windows::new(context, cells, Manner::of_second_load(step.number), None, random.clone());
     let mut second_windows = paced.as_ref().map(|cells| of_second(cells.each_ref()));
     let mut starts = [None, None];
     let mut windows = Windows::new(context, cells, manner, probe, random);

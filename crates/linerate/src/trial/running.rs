@@ -17,8 +17,7 @@ use std::collections::BTreeMap;
 /// within these.
 const OF_BUDGET: u64 = 20;
 const AT_LEAST: Nanos = Nanos(250_000_000);
-const ALONE: Nanos = Nanos(1_000_000_000);
-const TOGETHER: Nanos = Nanos(500_000_000);
+const USUAL: Nanos = Nanos(500_000_000);
 
 /// A pair that runs.
 #[derive(Debug)]
@@ -57,15 +56,15 @@ impl RunningPair<'_> {
         Ok(units)
     }
 
-    fn window(&self, most: Nanos) -> Nanos {
-        let usual = self.budget.map_or(most, |budget| Nanos(budget.0 / OF_BUDGET).clamp(AT_LEAST, most));
+    fn window(&self) -> Nanos {
+        let usual = self.budget.map_or(USUAL, |budget| Nanos(budget.0 / OF_BUDGET).clamp(AT_LEAST, USUAL));
         usual.max(self.least)
     }
 
     fn trial(&self, lab: &mut dyn Lab, context: Context<'_>, side: usize) -> Result<Unit, LabError> {
         let cell = &self.suite.cells[self.cells[side]];
         // In one network the sides have a port each.
-        let window = TimedWindow { second: side == 1, ..alone(self.window(ALONE)) };
+        let window = TimedWindow { second: side == 1, ..alone(self.window()) };
         let mut stages = Stages { at: lab.now(), times: BTreeMap::new() };
         let at = stages.at;
         let measured = Launches::new(context, cell, Some(window))
@@ -87,7 +86,7 @@ impl RunningPair<'_> {
     ) -> Result<Unit, LabError> {
         let cells = self.cells.map(|cell| &self.suite.cells[cell]);
         let at = a.now();
-        let manner = Manner::exactly(self.sharing, self.window(TOGETHER));
+        let manner = Manner::exactly(self.sharing, self.window());
         let random = Pcg64Mcg::seed_from_u64(self.seed ^ (self.cells[0] as u64) << 32);
         let mut windows = Windows::new(context, cells, manner, None, random);
         let measured =

@@ -11,6 +11,7 @@ use crate::measurement::{
 use crate::plan::Step;
 use crate::stats::bound::strangers;
 use crate::stats::outliers::stolen;
+use crate::stopping::EARLY_UNITS;
 use crate::subject::Servers;
 use linerate_contract::{Alternation, Nanos, Role, clock};
 use rand::RngExt;
@@ -36,7 +37,8 @@ const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
 /// The window of such a unit: 32 turns of each side.
 const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
-/// The window of a second load, which follows the windows of the first one.
+/// The window of a second load, which follows the windows of the first one; in the units of early looks half
+/// of it.
 const WINDOW_OF_SECOND_LOAD: Nanos = Nanos(32 * SLICE.0);
 /// Windows of an open loop: each of them has some turns of either side.
 const PACED_WINDOWS: u32 = 2;
@@ -84,9 +86,10 @@ impl Manner {
         Self { sharing, length: Length::AtLeast(least), windows }
     }
 
-    /// The open loop of a second load.
-    pub fn of_second_load() -> Self {
-        let length = Length::Exactly(WINDOW_OF_SECOND_LOAD);
+    /// The open loop of a second load, in the unit of this number.
+    pub fn of_second_load(number: u32) -> Self {
+        let parts = if number <= EARLY_UNITS { 2 } else { 1 };
+        let length = Length::Exactly(Nanos(WINDOW_OF_SECOND_LOAD.0 / parts));
         Self { sharing: Sharing::Alternating, length, windows: PACED_WINDOWS }
     }
 

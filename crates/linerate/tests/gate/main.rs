@@ -313,6 +313,7 @@ fn a_budget_too_small_for_any_difference_is_announced_and_never_green() {
     let out = gate(&Script::new("short"), &Folder::new("gate-short"), &["--budget", "6s"]);
     assert_eq!(out.status, 4, "{}\n{}", out.stdout, out.stderr);
     assert!(out.stderr.contains("; smaller ones need --budget 16s"), "{}", out.stderr);
+    assert!(out.stdout.contains("6s is too short for any difference: --budget 1"), "{}", out.stdout);
 }
 
 #[test]

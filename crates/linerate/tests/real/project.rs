@@ -61,6 +61,13 @@ fn a_gate_without_arguments_finds_what_the_branch_made_slower() {
     // Not committed, and asked from a folder below.
     project.edit("server.py", "    return [", "    sum(range(20000))\n    return [");
     fs::create_dir(project.folder.path().join("below")).unwrap();
+    let too_short = project.run(&["gate", "--budget", "2s"], "");
+    assert_eq!(too_short.status, 3, "{}{}", too_short.stdout, too_short.stderr);
+    assert!(
+        too_short.stderr.contains("2s is too short for any difference: --budget "),
+        "{}",
+        too_short.stderr
+    );
     let slower = gate("below");
     assert_eq!(slower.status, 1, "{}{}", slower.stdout, slower.stderr);
     let first = slower.stdout.lines().next().unwrap();

@@ -4,6 +4,7 @@
 mod answer;
 mod cells;
 mod comment;
+mod hints;
 mod history;
 mod latency;
 mod made;
@@ -29,6 +30,7 @@ use linerate_analysis::judge::SortedJournal;
 use linerate_analysis::judge::pairs::{Judgement, detectable};
 use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
+use linerate_analysis::stopping::Prospect;
 use linerate_model::{Learned, PlannedComparison, Run, Subject};
 
 /// The note on servers that were never warm.
@@ -79,6 +81,7 @@ pub(super) fn build(
         notes: notes
             .chain((!run.learned.are_steady()).then(|| NOT_WARM.to_owned()))
             .chain(waiting(&run.learned, plan))
+            .chain(too_short(judgement, budget_seconds))
             .chain(plan.remarks.clone())
             .collect(),
         written: plan.written.iter().map(made::written).collect(),
@@ -89,6 +92,25 @@ pub(super) fn build(
         false => answer::sentence(&comparison),
     };
     Some(comparison)
+}
+
+/// The budget that can find something, where this one could not.
+fn too_short(judgement: &Judgement, budget: f64) -> Option<String> {
+    let units: u32 = judgement.pairs.iter().map(|pair| pair.tried).sum();
+    let is_open = judgement.pairs.iter().any(|pair| !pair.is_decided());
+    if units == 0 || !is_open || smallest(judgement, budget).is_some() {
+        return None;
+    }
+    let seconds: f64 = judgement.pairs.iter().map(|pair| pair.seconds).sum();
+    let pairs = judgement.pairs.len();
+    Some(sentence::prospect(&Prospect {
+        units: f64::from(units) / pairs as f64,
+        pairs,
+        tests: judgement.tests,
+        budget,
+        unit: seconds / f64::from(units),
+        spread: judgement.spread,
+    }))
 }
 
 /// A remark for each server whose responses mostly wait for delayed acknowledgements.

@@ -124,6 +124,9 @@ pub struct ComparedCell {
     /// What the kernel counts for a request and differs for certain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountDifference>,
+    /// Known causes, each with what shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
     /// Where the difference comes from, by profiles of both servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<WhyReport>,

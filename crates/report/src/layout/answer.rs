@@ -76,8 +76,13 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     if table.truth_tolerance.is_some() {
         return said_of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
     }
-    if table.is_of_own_load() {
+    let no_order = if group.is_of_the_generator() {
+        Some("Says nothing about the servers: the load generator was the limit of every row.")
+    } else {
         let why = "Not ranked: each row has a load of its own, a share of its capacity.";
+        table.is_of_own_load().then_some(why)
+    };
+    if let Some(why) = no_order {
         return said_of(said(why, &[], ""), absent(group));
     }
     let precision = Precision::for_table(table);

@@ -83,6 +83,12 @@ impl<'a> Group<'a> {
         self.members.iter().filter(|member| !member.is_apart).count()
     }
 
+    /// True if the load generator was the limit of every measured member: their values are its own.
+    pub(crate) fn is_of_the_generator(&self) -> bool {
+        let mut measured = self.members.iter().filter(|member| member.entry.value.is_some()).peekable();
+        measured.peek().is_some() && measured.all(Alternative::is_bound_by_generator)
+    }
+
     /// Measured cells that a reader chooses from, the best ratio first.
     pub(crate) fn ranked(&self) -> Vec<&Alternative<'a>> {
         let is_choice = |member: &&Alternative<'_>| !member.is_apart && member.ratio().is_some();

@@ -4,6 +4,7 @@ use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups, grou
 use crate::build;
 use crate::fixture::{journal, run, trials};
 use crate::model::{Comparison, DatagramReport, DuetReport, Report, SoloRatio};
+use linerate_analysis::judge::Flag;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_contract::Role;
 use linerate_model::PlannedSystem;
@@ -189,6 +190,16 @@ fn without_rounds_or_with_a_failed_control_there_is_no_order() {
         withdrawn[0].starts_with("The A/A check failed, so this table has no verdicts."),
         "{withdrawn:?}"
     );
+}
+
+#[test]
+fn a_table_whose_every_row_the_load_generator_limits_says_nothing() {
+    let mut report = report();
+    report.suites[0].cells.iter_mut().for_each(|cell| cell.flags = vec![Flag::BoundByGenerator]);
+    assert!(all(&report, 0, 0, 0)[0].starts_with("Says nothing about the servers: the load generator"));
+    let one = report.suites[0].cells.iter_mut().find(|cell| cell.id == "nginx/direct").unwrap();
+    one.flags.clear();
+    assert!(!all(&report, 0, 0, 0)[0].starts_with("Says nothing"));
 }
 
 #[test]

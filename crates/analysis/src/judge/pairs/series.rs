@@ -179,11 +179,11 @@ impl PairSeries {
         let any =
             |is_meant: fn([f64; 2]) -> bool| made.iter().any(|(_, narrower)| is_meant(margins(narrower)));
         let is_within = any(|[low, high]| low >= -1.0 && high <= 1.0);
-        // A factor of two needs no interval.
-        let excludes_1 = match last {
-            Some(look) => direction(look.interval) != Verdict::CannotTell || self.is_factor(0, self.last),
-            None => self.is_factor(0, self.last),
-        };
+        let is_factor = self.is_factor(0, self.last);
+        // A factor of two needs no interval, and one that denies it is not shown: the range of the units is.
+        let excludes_1 = |look: &Look| direction(look.interval) != Verdict::CannotTell;
+        let interval = last.filter(|look| excludes_1(look) || !is_factor).map(|look| look.interval);
+        let excludes_1 = is_factor || last.as_ref().is_some_and(excludes_1);
         // Later units may contradict the look that found a difference, which is open then.
         let is_denied = confirmation.is_none() && found.is_some() && !excludes_1;
         let is_not_slower = rules.is_gate && any(|[low, _]| low >= -1.0);
@@ -206,7 +206,6 @@ impl PairSeries {
             Verdict::NotSlower => last.as_ref().map(margins).is_none_or(|[low, high]| low + high <= 2.0),
             _ => true,
         };
-        let interval = last.map(|look| look.interval);
         let as_measured = |ends: [f64; 2]| ordered(ends.map(|end| Finding::of_measure(measure, end)));
         Some(Finding {
             measure,
