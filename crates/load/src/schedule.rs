@@ -205,10 +205,10 @@ impl Iterator for Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     fn spec(rate: f64, arrival: Arrival) -> Spec {
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         (spec.rate, spec.arrival, spec.duration_ns, spec.seed) =
             (Some(rate), arrival, Some(Nanos(1_000_000_000)), 7);
         spec

@@ -27,7 +27,7 @@ const TICK: Duration = Duration::from_secs(10);
 /// A connection without progress for this many ticks is closed: its peer has vanished, or only uses a
 /// descriptor. Five minutes; nginx closes idle connections after 75 s.
 const SILENT: u32 = 30;
-/// The same while no descriptor is left for a new connection.
+/// Silent ticks while no descriptor is left for a new connection.
 const SILENT_IF_FULL: u32 = 2;
 /// Tokens in epoll that no connection has: the wake-up descriptor and the timer.
 const WAKE_UP: u64 = u64::MAX;
@@ -259,13 +259,13 @@ mod tests {
     use crate::layer::echo::EchoService;
     use crate::layer::h2::H2Service;
     use crate::layer::wire::plain::PlainWires;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
     /// A server that the test turns by hand.
-    fn serving<S: Service>(layer: &str) -> (ServerLoop<S>, std::net::SocketAddr) {
-        let spec = Spec::new(Role::Server, layer, "rr");
+    fn serving<S: Service>(layer: Layer) -> (ServerLoop<S>, std::net::SocketAddr) {
+        let spec = Spec::new(Role::Server, layer, Workload::Rr);
         let (service, waiter) = (S::new(&spec).unwrap(), Waiter::from_spec(&spec).unwrap());
         let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let worker = ServerWorker::all(1).unwrap().remove(0);
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn silent_connections_are_closed_and_active_ones_are_not() {
-        let (mut server, address) = serving::<EchoService>("tcp");
+        let (mut server, address) = serving::<EchoService>(Layer::Tcp);
         let mut silent = TcpStream::connect(address).unwrap();
         let mut active = TcpStream::connect(address).unwrap();
         server.accept();
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_client_of_http_2_that_only_pings_is_closed_and_one_with_requests_is_not() {
         const PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
-        let (mut server, address) = serving::<H2Service<PlainWires>>("h2c");
+        let (mut server, address) = serving::<H2Service<PlainWires>>(Layer::H2c);
         let mut clients = [(); 2].map(|()| TcpStream::connect(address).unwrap());
         server.accept();
         let opening = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();

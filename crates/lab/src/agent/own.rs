@@ -41,7 +41,7 @@ const MOST_COPIED: Left = Left { bytes: 64 << 20, entries: 10_000 };
 /// The files of one side, until its trial ends.
 pub(super) struct Own {
     namespace: OwnedFd,
-    /// What could not be done, for the report.
+    /// Remarks about what could not be done, for the report.
     pub(super) remarks: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Own {
     }
 }
 
-/// What could not be done, or why nothing was.
+/// Remarks about what could not be done, or why nothing was.
 type Built = Result<Vec<String>, String>;
 
 /// Sends the result of a child, and its mount namespace. `/proc` may show other numbers of processes, so that

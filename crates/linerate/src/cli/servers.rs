@@ -9,8 +9,8 @@ use crate::measurement::{
 };
 use crate::subject;
 use crate::subject::values::{self, Filled};
-use linerate_contract::Nanos;
 use linerate_contract::nearest::suggestion;
+use linerate_contract::{Layer, Nanos};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -108,7 +108,7 @@ impl CompareFlags {
             port_is_given: subjects.port.is_some(),
             requests,
             requests_file: load.request.requests.clone(),
-            layer: load.layer().into(),
+            layer: load.layer(),
             size: load.is_echo().then(|| load.size.unwrap_or(SIZE)),
             connections,
             streams: load.is_multiplexed().then(|| load.streams.unwrap_or(STREAMS)),
@@ -160,19 +160,19 @@ impl LoadFlags {
     }
 
     /// The protocol; an echo over TLS has an address.
-    pub(crate) fn layer(&self) -> &'static str {
+    pub(crate) fn layer(&self) -> Layer {
         let all = [
-            (self.tcp && self.https, "tls"),
-            (self.ws && self.https, "wss"),
-            (self.tcp, "tcp"),
-            (self.udp, "udp"),
-            (self.ws, "websocket"),
-            (self.h3, "h3"),
-            (self.is_multiplexed() && self.https, "h2"),
-            (self.is_multiplexed(), "h2c"),
-            (self.https, "https"),
+            (self.tcp && self.https, Layer::Tls),
+            (self.ws && self.https, Layer::Wss),
+            (self.tcp, Layer::Tcp),
+            (self.udp, Layer::Udp),
+            (self.ws, Layer::WebSocket),
+            (self.h3, Layer::H3),
+            (self.is_multiplexed() && self.https, Layer::H2),
+            (self.is_multiplexed(), Layer::H2c),
+            (self.https, Layer::Https),
         ];
-        all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or("http", |(_, layer)| layer)
+        all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(Layer::Http, |(_, layer)| layer)
     }
 
     /// Flags that need others.

@@ -12,7 +12,7 @@ use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use std::collections::VecDeque;
 
-/// What became of a request.
+/// The state of a request after a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     Whole,

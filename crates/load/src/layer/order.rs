@@ -104,7 +104,7 @@ fn divisor(a: u32, b: u32) -> u32 {
 #[cfg(test)]
 pub(in crate::layer) mod tests {
     use super::*;
-    use linerate_contract::Request;
+    use linerate_contract::{Layer, Nanos, Request, Role, Workload};
 
     /// A GET of `/0`, `/1`, ... with these weights.
     pub(in crate::layer) fn weighted(weights: &[u32]) -> Vec<WeightedRequest> {
@@ -138,9 +138,9 @@ pub(in crate::layer) mod tests {
 
     #[test]
     fn a_replay_has_its_own_order() {
-        let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         spec.requests = weighted(&[1, 9]);
-        spec.replay = [1, 0, 1, 1].map(|number| (linerate_contract::Nanos(0), number)).to_vec();
+        spec.replay = [1, 0, 1, 1].map(|number| (Nanos(0), number)).to_vec();
         let mut order = Order::new(&spec).unwrap();
         assert!((0..6).map(|_| order.choose()).eq([1, 0, 1, 1, 1, 0]));
     }

@@ -26,7 +26,7 @@ const MOST_QUEUED: usize = 64 << 10;
 pub enum Ended {
     /// The response is complete.
     Complete,
-    /// It breaks the rules for messages (section 8.1.1).
+    /// The response breaks the rules for messages (section 8.1.1).
     Malformed,
     /// The peer has ended the stream.
     Reset(Code),
@@ -222,7 +222,7 @@ impl Client {
         }
     }
 
-    /// What is to be sent; `requests` are all that streams begin with.
+    /// The bytes to be sent; `requests` are all that streams begin with.
     #[inline]
     pub fn pending(&mut self, requests: &[EncodedRequest]) -> &[u8] {
         if !self.streams.sending.is_empty() && self.link.output.pending().len() < MOST_QUEUED {

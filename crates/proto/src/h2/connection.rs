@@ -1,5 +1,5 @@
-//! What both ends of a connection have: settings, header blocks, the windows of the connection, and the
-//! limits of what a peer may ask for.
+//! The common part of both ends of a connection: settings, header blocks, the windows of the connection, and
+//! the limits of what a peer may ask for.
 
 use super::frame::{self, Head, Output, Receiver, Splitter};
 use super::hpack::{Decoder, TABLE_SIZE};
@@ -22,7 +22,7 @@ pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-/// What the peer has set (section 6.5.2).
+/// The settings of the peer (section 6.5.2).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerSettings {
     pub(super) table: usize,

@@ -54,7 +54,7 @@ impl EncodedRequest {
     }
 }
 
-/// What takes a response.
+/// A receiver of a response.
 pub trait Response {
     /// The status and the length, where it is known.
     fn head(&mut self, head: &Head);

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::measurement::PlannedRequest;
 use crate::subject::{expected, requested, sent};
 use crate::url::{Scheme, Url};
-use linerate_contract::{Arrival, Nanos, Request, Role, Spec, Tls, WeightedRequest};
+use linerate_contract::{Arrival, Layer, Nanos, Request, Role, Spec, Tls, WeightedRequest, Workload};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ const TRANSFER: u64 = 8 << 20;
 pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> Result<Vec<Spec>, Error> {
     let (url, scheme) = (&urls[0], urls[0].scheme);
     let workload = match options.requests.no_keepalive {
-        true => "crr",
-        false if is_stream => "stream",
-        false => "rr",
+        true => Workload::Crr,
+        false if is_stream => Workload::Stream,
+        false => Workload::Rr,
     };
     let mut spec = Spec::new(Role::Client, scheme.layer, workload);
     set_volume(&mut spec, &options.volume, is_stream)?;
@@ -57,7 +57,7 @@ pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> R
     if !scheme.is_of_requests() {
         spec.size = options.flow.size.unwrap_or(usual_size(scheme, is_stream));
     }
-    if scheme.name == "quic" {
+    if scheme.layer == Layer::Quic {
         spec.set_option("answer", options.flow.response_size);
     }
     Ok(if is_stream { streams(&spec, scheme, &options.flow) } else { vec![spec] })
@@ -68,11 +68,11 @@ pub(in crate::command) fn usual_size(scheme: &Scheme, is_stream: bool) -> u64 {
     match scheme.layer {
         _ if !is_stream => SIZE,
         // iperf3's length of a write.
-        "tcp" | "tls" => 131_072,
+        Layer::Tcp | Layer::Tls => 131_072,
         // The largest frame that most WebSocket libraries send at once.
-        "websocket" | "wss" => 65_536,
+        Layer::WebSocket | Layer::Wss => 65_536,
         // A segment of Ethernet.
-        "udp" => 1_472,
+        Layer::Udp => 1_472,
         _ => 63_488,
     }
 }
@@ -179,7 +179,7 @@ pub(in crate::command) fn paths_are_in(file: &Path, path: &str) -> Error {
 
 /// How operations share connections.
 fn set_exchange(spec: &mut Spec, args: &ExchangeArgs) -> Result<(), Error> {
-    let has_streams = ["h3", "quic", "h2", "h2c"].contains(&spec.layer.as_str());
+    let has_streams = spec.layer.has_streams();
     if args.no_keepalive && has_streams && (spec.rate.is_some() || spec.arrival != Arrival::Constant) {
         return Err(Error::Input(
             "over streams, --no-keepalive is for closed loops: leave out --rate and --sweep".into(),
@@ -211,7 +211,7 @@ fn streams(spec: &Spec, scheme: &Scheme, args: &FlowArgs) -> Vec<Spec> {
         spec.options.extend(args.search.map(|percent| ("search".into(), percent.to_string())));
         return vec![spec];
     }
-    if scheme.name != "tcp" {
+    if scheme.layer != Layer::Tcp {
         spec.bytes = Some(TRANSFER);
     }
     if let Some(bits) = args.bitrate {
@@ -260,7 +260,7 @@ mod tests {
         let cli = Cli::parse_from([&["linerate", "load"], words].concat());
         let Command::Load(args) = cli.command else { panic!("it is a load") };
         let url = Url::parse(&args.options.url[0])?;
-        let is_stream = url.scheme.name == "kcp" || args.options.flow.has_stream();
+        let is_stream = url.scheme.layer == Layer::Kcp || args.options.flow.has_stream();
         clients(&args.options, &[url], is_stream).map_err(|e| e.to_string())
     }
 
@@ -280,7 +280,11 @@ mod tests {
             (&["quic://a:1", "--size", "512"], "quic", "rr", 512),
         ] {
             let spec = &specs(words).unwrap()[0];
-            assert_eq!((&*spec.layer, &*spec.workload, spec.size), (layer, workload, size), "{words:?}");
+            assert_eq!(
+                (spec.layer.as_str(), spec.workload.as_str(), spec.size),
+                (layer, workload, size),
+                "{words:?}"
+            );
             assert_eq!(spec.connections, if workload == "stream" { 1 } else { 16 }, "{words:?}");
         }
         let both = specs(&["tcp://a:1", "--both"]).unwrap();

@@ -56,13 +56,13 @@ pub struct H2<C> {
     reader: Reader,
 }
 
-/// What all connections of a thread need to read responses.
+/// The state of a thread that all its connections need to read responses.
 #[derive(Debug, Clone)]
 struct Reader {
     /// One for each request.
     verifiers: Box<[Verifier]>,
     order: Order,
-    /// What is timed within responses.
+    /// The details that are timed within responses.
     events: Option<EventKind>,
     statuses: Box<[u64; STATUSES]>,
     /// Where operations are calls of gRPC.
@@ -102,7 +102,7 @@ struct LaneState {
     check: Check,
     /// Zero: the head of the response has not arrived.
     status: u16,
-    /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
+    /// The fault of the head: the rest is read all the same, for a stream that ends by itself.
     wrong: Option<ErrorKind>,
     rpc_status: Option<u32>,
     messages: Messages,

@@ -198,6 +198,7 @@ pub(super) fn are_calls(spec: &Spec) -> Result<bool, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_contract::{Layer, Workload};
 
     #[test]
     fn messages_are_counted_in_pieces_of_any_length() {
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn a_call_that_succeeds_has_a_message_and_a_unary_one_has_one() {
         let of = |grpc: &str, count: usize| {
-            let mut spec = Spec::new(linerate_contract::Role::Client, "h2c", "rr");
+            let mut spec = Spec::new(linerate_contract::Role::Client, Layer::H2c, Workload::Rr);
             spec.set_option("grpc", grpc);
             let mut calls = Calls::of_client(&spec).unwrap().unwrap();
             let mut messages = Messages { is_typed: true, ..Messages::default() };

@@ -118,7 +118,7 @@ impl<W: Wires> H2Service<W> {
     }
 }
 
-/// What is on top of the wire: requests in, responses out.
+/// The talk on top of the wire: requests in, responses out.
 struct H2Talk<'a> {
     content: &'a Content,
     server: &'a mut Server,

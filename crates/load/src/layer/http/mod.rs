@@ -55,7 +55,7 @@ pub struct Http<C, const SEVERAL: bool = false> {
     reader: Reader<SEVERAL>,
 }
 
-/// What all connections of a thread need to read responses.
+/// The state of a thread that all its connections need to read responses.
 #[derive(Debug, Clone)]
 struct Reader<const SEVERAL: bool> {
     mix: Mix<SEVERAL>,
@@ -63,7 +63,7 @@ struct Reader<const SEVERAL: bool> {
     /// Responses by what is odd about them, in the order of [`Odd::ALL`].
     odd: [u64; Odd::ALL.len()],
     last: LastHead,
-    /// What is timed within responses, and how much of it the last look at the socket brought.
+    /// The details that are timed within responses, and how much of it the last look at the socket brought.
     events: Option<EventKind>,
     arrived: u32,
     /// The number of the request that the last response belongs to.

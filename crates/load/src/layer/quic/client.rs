@@ -52,7 +52,7 @@ pub(crate) struct Quic<P: ClientProtocol> {
     established: u64,
 }
 
-/// What all threads have.
+/// The state that all threads have.
 struct Shared {
     spec: Spec,
     mode: Mode,

@@ -44,7 +44,7 @@ pub(crate) struct Reading {
     request: u32,
     check: Check,
     status: u16,
-    /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
+    /// The fault of the head: the rest is read all the same, for a stream that ends by itself.
     wrong: Option<ErrorKind>,
     events: Events,
     arrived: u32,
@@ -160,7 +160,7 @@ impl H3 {
         }
     }
 
-    /// What breaks the protocol, in a message or for the connection.
+    /// The kind of a breach of the protocol, in a message or for the connection.
     #[cold]
     fn fault(&mut self, status: u16, code: Code) -> Fault {
         self.count(status);

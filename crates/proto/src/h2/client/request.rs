@@ -15,7 +15,7 @@ pub struct EncodedRequest {
     pub(super) blocks: Blocks,
     pub(super) body: Arc<[u8]>,
     pub(super) is_head: bool,
-    /// Its number, where a connection has several: the peer's table then keeps none of them.
+    /// The number of the request, where a connection has several: the peer's table then keeps none of them.
     pub(super) number: Option<u32>,
     /// Its fields and its body are others each time.
     varying: Option<Arc<VaryingMessage>>,

@@ -1,4 +1,4 @@
-//! What runs on the streams of a client.
+//! The protocol on the streams of a client.
 
 use crate::layer::Response;
 use crate::refusal::Refusal;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use linerate_contract::{ErrorKind, Spec};
 use std::collections::BTreeMap;
 
-/// What runs on the streams: the client's end.
+/// The protocol on the streams: the client's end.
 pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     /// The name in the handshake (RFC 7301).
     const ALPN: &'static [u8];
