@@ -135,11 +135,15 @@ pub enum Purpose {
     Measure,
 }
 
-/// Whether the servers of a lab are sampled while a client measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is recorded of a lab's servers while a client measures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sampling {
+    #[default]
     Off,
-    On,
+    /// What they do, by samples of their stacks.
+    Stacks,
+    /// Each system call.
+    Calls,
 }
 
 /// A complete description of a process to start.
@@ -185,7 +189,7 @@ pub enum Ready {
     Listen,
     /// A UDP socket has its port, and no peer.
     Datagrams,
-    /// It prints the contract's `ready` event.
+    /// The process prints the contract's `ready` event.
     Event,
 }
 

@@ -1,6 +1,7 @@
-//! What servers did, by function: samples of the sides of pairs, from units of their own that decide nothing.
+//! The functions of servers: samples of the sides of pairs, from units of their own that decide nothing.
 //! `profile.json` in the folder of a run contains a [`Profile`].
 
+use crate::Count;
 use linerate_contract::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,7 +29,10 @@ pub struct PairProfile {
     pub stacks: Vec<Vec<u32>>,
     /// One window of each side, in the order of `cells`.
     pub rounds: Vec<[ProfileWindow; 2]>,
-    /// What could not be had, and how to get it.
+    /// System calls of each side in further windows, in the order of `cells`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<[CallWindow; 2]>,
+    /// Sources that are lacking, and how to get them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<String>,
 }
@@ -45,16 +49,30 @@ pub struct ProfileWindow {
     pub stacks: BTreeMap<u32, Nanos>,
 }
 
-/// What was sampled of a server in one window.
+/// The system calls of one side in a window.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallWindow {
+    pub operations: u64,
+    /// By name, such as `write(2)`; `read(2) with EAGAIN` is the part that would have had to wait.
+    pub calls: BTreeMap<String, u64>,
+    /// The kernel's counts meanwhile.
+    #[serde(default)]
+    pub counts: BTreeMap<Count, u64>,
+}
+
+/// The samples of a server in one window.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackSample {
     /// Functions, by their index in `stacks`.
     pub names: Vec<String>,
     pub stacks: Vec<SampledStack>,
+    /// System calls by name, where they were recorded.
+    #[serde(default)]
+    pub calls: BTreeMap<String, u64>,
     /// Samples for which there was no room.
     #[serde(default)]
     pub lost: u64,
-    /// What could not be had, and how to get it.
+    /// Sources that are lacking, and how to get them.
     #[serde(default)]
     pub lacking: Vec<String>,
 }
@@ -91,14 +109,28 @@ impl PairProfile {
                 let frames = stack.frames.iter().filter_map(|frame| own.get(*frame as usize).copied());
                 *window.stacks.entry(index(&mut stacks, frames.collect())).or_default() += stack.time;
             }
-            for what in sample.lacking.iter().filter(|what| !self.lacking.contains(what)).collect::<Vec<_>>()
-            {
-                self.lacking.push(what.clone());
-            }
+            self.lack(&sample.lacking);
             window
         });
         (self.names, self.stacks) = (in_order(names), in_order(stacks));
         self.rounds.push(round);
+    }
+
+    /// Adds the system calls of a window of each side, unless some were lost.
+    pub fn add_calls(&mut self, sides: [CallWindow; 2], samples: [&StackSample; 2]) {
+        samples.iter().for_each(|sample| self.lack(&sample.lacking));
+        if samples.iter().all(|sample| sample.lost == 0 && !sample.calls.is_empty()) {
+            self.calls.push(sides);
+        }
+    }
+
+    /// Adds what is missing.
+    pub fn lack(&mut self, what: &[String]) {
+        for one in what {
+            if !self.lacking.contains(one) {
+                self.lacking.push(one.clone());
+            }
+        }
     }
 
     /// Keeps the stacks with the most time; of the others the innermost function alone.
@@ -152,7 +184,12 @@ mod tests {
             time: Nanos(*time),
         };
         let stacks = stacks.iter().map(stack).collect();
-        StackSample { names: in_order(names), stacks, lost: 0, lacking: vec!["the kernel".into()] }
+        StackSample {
+            names: in_order(names),
+            stacks,
+            lacking: vec!["the kernel".into()],
+            ..StackSample::default()
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! What the kernel counts for an operation of each side, and which of it differs.
+//! Counts of the kernel for an operation of each side, and which of it differs.
 
 use super::{CostDifference, MOST_FALSE, difference};
 use crate::stats::multiplicity::q_values;
-use linerate_model::{Count, SideWindow, Unit};
+use linerate_model::{CallWindow, Count, SideWindow, Unit};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A smaller difference for an operation is not told.
 const LEAST: f64 = 0.05;
@@ -26,11 +26,30 @@ pub struct CountDifference {
 
 /// The counts that differ for certain over these units, those of packets first.
 pub fn counts<'a>(units: impl Iterator<Item = &'a Unit>) -> Vec<CountDifference> {
-    let sides: Vec<&[SideWindow; 2]> =
-        units.filter(|unit| !unit.warmup).filter_map(|unit| unit.both()).collect();
-    let known: BTreeSet<Count> = sides.iter().flat_map(|sides| sides[0].counts.keys()).copied().collect();
+    let sides = units.filter(|unit| !unit.warmup).filter_map(|unit| unit.both());
+    let operations = |side: &SideWindow| side.operations + side.uncounted;
+    certain(
+        &sides.map(|sides| sides.each_ref().map(|side| (operations(side), &side.counts))).collect::<Vec<_>>(),
+    )
+}
+
+/// Those of the windows in which system calls were recorded.
+pub(super) fn of_calls(windows: &[[CallWindow; 2]]) -> Vec<CountDifference> {
+    certain(
+        &windows
+            .iter()
+            .map(|sides| sides.each_ref().map(|side| (side.operations, &side.counts)))
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// Operations and counts of a window.
+type Counted<'a> = (u64, &'a BTreeMap<Count, u64>);
+
+fn certain(sides: &[[Counted<'_>; 2]]) -> Vec<CountDifference> {
+    let known: BTreeSet<Count> = sides.iter().flat_map(|sides| sides[0].1.keys()).copied().collect();
     let found: Vec<(CountDifference, f64)> =
-        known.into_iter().filter_map(|count| of_count(count, &sides)).collect();
+        known.into_iter().filter_map(|count| of_count(count, sides)).collect();
     let q = q_values(&found.iter().map(|(_, p)| *p).collect::<Vec<_>>());
     let is_certain = |found: &CountDifference, q: f64| {
         let [base, head] = found.per_operation;
@@ -45,13 +64,12 @@ pub fn counts<'a>(units: impl Iterator<Item = &'a Unit>) -> Vec<CountDifference>
         .collect()
 }
 
-fn of_count(count: Count, sides: &[&[SideWindow; 2]]) -> Option<(CountDifference, f64)> {
-    let of_side = |side: &SideWindow| {
-        let operations = side.operations + side.uncounted;
-        Some(*side.counts.get(&count)? as f64 / operations as f64).filter(|each| each.is_finite())
+fn of_count(count: Count, sides: &[[Counted<'_>; 2]]) -> Option<(CountDifference, f64)> {
+    let of_side = |(operations, counts): Counted<'_>| {
+        Some(*counts.get(&count)? as f64 / operations as f64).filter(|each| each.is_finite())
     };
     let each: Vec<[f64; 2]> =
-        sides.iter().filter_map(|sides| Some([of_side(&sides[1])?, of_side(&sides[0])?])).collect();
+        sides.iter().filter_map(|sides| Some([of_side(sides[1])?, of_side(sides[0])?])).collect();
     if each.len() < super::LEAST_ROUNDS {
         return None;
     }
@@ -67,7 +85,6 @@ fn is_of_packets(count: Count) -> bool {
 mod tests {
     use super::*;
     use linerate_model::{Sharing, Sides, Together};
-    use std::collections::BTreeMap;
 
     fn unit(number: u32, segments: [u64; 2], switches: [u64; 2]) -> Unit {
         let side = |at: usize| SideWindow {

@@ -1,5 +1,6 @@
 //! The function to which a sample belongs.
 
+use super::causes;
 use linerate_model::PairProfile;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const KERNEL: &str = "[k] ";
 /// A function is one side's alone if the other has less than this part of its cost.
 const OTHERS: f64 = 0.05;
-/// It explains nothing if it is most of what its side does: its name is that of a program.
+/// A function explains nothing if it is most of what its side does, and much more than the difference: its
+/// name is that of a program.
 const MOST: f64 = 0.5;
+const MUCH_MORE: f64 = 1.5;
 /// The least part of a request's CPU time that makes a function one of a side.
 const LEAST: f64 = 0.01;
 /// Where the kernel enables interrupts: a timer that was late, as in virtual machines, has its sample there.
@@ -22,7 +25,7 @@ const LATE: [&str; 6] = [
 ];
 const INTERRUPTS: &str = "kernel: interrupts and wake-ups";
 const PAGE_FAULTS: &str = "kernel: page faults";
-/// What precedes the name of a system call in the name of its function.
+/// Prefixes of the name of a system call in the name of its function.
 const CALLS: [&str; 6] = ["__x64_sys_", "__arm64_sys_", "__riscv_sys_", "__ia32_sys_", "ksys_", "__sys_"];
 
 /// Labels of stacks. A label is the index of a name; those that no function has follow the profile's own.
@@ -37,10 +40,13 @@ impl<'a> Labels<'a> {
     pub(super) fn new(pair: &'a PairProfile, inclusive: &BTreeMap<u32, [f64; 2]>, whole: [f64; 2]) -> Self {
         let is_of_one_side = |us: &[f64; 2]| {
             [(0, 1), (1, 0)].into_iter().any(|(own, other)| {
-                us[own] >= LEAST * whole[own] && us[own] <= MOST * whole[own] && us[other] < OTHERS * us[own]
+                let most = (MOST * whole[own]).max(MUCH_MORE * (whole[own] - whole[other]));
+                us[own] >= LEAST * whole[own] && us[own] <= most && us[other] < OTHERS * us[own]
             })
         };
-        let own = || inclusive.iter().filter(|(_, us)| is_of_one_side(us));
+        let is_named =
+            |name: u32| !is_place(&pair.names[name as usize]) && !is_wrapper(&pair.names[name as usize]);
+        let own = || inclusive.iter().filter(|(name, us)| is_named(**name) && is_of_one_side(us));
         // A function that calls it, and costs the other side little, is not the cause.
         let unknown_there = own().filter(|(_, us)| us.contains(&0.0)).map(|(name, _)| *name).collect();
         let own = [unknown_there, own().map(|(name, _)| *name).collect()];
@@ -64,6 +70,10 @@ impl<'a> Labels<'a> {
     fn label(&mut self, frames: &[u32], own: &[BTreeSet<u32>; 2]) -> u32 {
         let names = |frame: &u32| self.pair.names[*frame as usize].as_str();
         let is_kernel = |frame: &&u32| names(frame).starts_with(KERNEL);
+        // A library's work has its name, and not that of what calls it.
+        if let Some(cause) = frames.iter().find(|frame| causes::is_work(names(frame))) {
+            return self.of_place(*cause);
+        }
         let outermost =
             |own: &BTreeSet<u32>| frames.iter().find(|frame| own.contains(frame) && !is_kernel(frame));
         if let Some(outermost) = own.iter().find_map(outermost) {
@@ -74,8 +84,39 @@ impl<'a> Labels<'a> {
             frames.iter().filter_map(|frame| names(frame).strip_prefix(KERNEL)).collect();
         match of_kernel(&in_kernel) {
             Some(group) if is_kernel(&innermost) => self.further(group),
-            _ => *innermost,
+            _ => self.of_place(*innermost),
         }
+    }
+
+    /// The label of a function; the library, where it has no name.
+    fn of_place(&mut self, frame: u32) -> u32 {
+        match self.pair.names[frame as usize].split_once("+0x") {
+            Some((library, _)) if library.contains(".so") => self.further(library.to_owned()),
+            _ => frame,
+        }
+    }
+
+    /// The function that called most of what has this label, by time.
+    pub(super) fn caller(&self, label: u32, times: &BTreeMap<u32, f64>) -> Option<&str> {
+        let own = |(stack, _): &(&u32, &f64)| self.of_stack(**stack) == label;
+        let (mut all, mut callers) = (0.0, BTreeMap::<u32, f64>::new());
+        for (stack, time) in times.iter().filter(own) {
+            let frames = &self.pair.stacks[*stack as usize];
+            let own = frames.iter().position(|frame| *frame == label);
+            let in_kernel = |frame: &u32| self.pair.names[*frame as usize].starts_with(KERNEL);
+            let end = own.or_else(|| frames.iter().position(in_kernel)).unwrap_or(frames.len());
+            let is_known = |frame: &&u32| {
+                let name = &self.pair.names[**frame as usize];
+                !is_place(name) && !is_wrapper(name)
+            };
+            let caller = frames[..end].iter().rev().find(is_known);
+            all += time;
+            if let Some(caller) = caller {
+                *callers.entry(*caller).or_default() += time;
+            }
+        }
+        let (caller, time) = callers.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        (time >= MOST * all).then(|| self.name(caller))
     }
 
     fn further(&mut self, name: String) -> u32 {
@@ -86,6 +127,16 @@ impl<'a> Labels<'a> {
         });
         (known + at) as u32
     }
+}
+
+/// True for code without a name.
+fn is_place(name: &str) -> bool {
+    name.contains("+0x") || name.starts_with('[') && !name.starts_with(KERNEL)
+}
+
+/// True for functions of libc around a system call or another function.
+fn is_wrapper(name: &str) -> bool {
+    name.starts_with("__GI_") || name.starts_with("__libc_")
 }
 
 /// True for time at places where a timer was late: it differs between equal servers by how they are woken,
@@ -100,7 +151,10 @@ fn of_kernel(functions: &[&str]) -> Option<String> {
     let base = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let innermost = base(functions.last()?);
     let is_late = LATE.contains(&innermost.as_str());
+    // A compiler may leave the outer function out, as of `do_writev`.
+    let first = || functions.iter().skip_while(|name| **name != "do_syscall_64").nth(1);
     let call = functions.iter().find_map(|name| CALLS.iter().find_map(|prefix| name.strip_prefix(prefix)));
+    let call = call.or_else(|| first()?.strip_prefix("do_"));
     if let Some(call) = call {
         let name = base(call);
         let name = name.strip_prefix("new").unwrap_or(&name);
@@ -126,6 +180,7 @@ mod tests {
             (&["entry_SYSCALL_64", "do_syscall_64", "__x64_sys_write", "tcp_sendmsg"][..], Some("write(2)")),
             (&["do_syscall_64", "__x64_sys_sendto.isra.0", "copy"], Some("sendto(2)")),
             (&["do_syscall_64", "ksys_write", "try_to_wake_up"], Some("write(2)")),
+            (&["do_syscall_64", "do_writev", "tcp_sendmsg"], Some("writev(2)")),
             (
                 &["do_syscall_64", "ksys_read", "_raw_spin_unlock_irqrestore"],
                 Some("read(2): interrupts and wake-ups"),

@@ -5,10 +5,14 @@
 //! one side alone has, with all that it calls; else one that costs the other side little; else the innermost
 //! one, or the system call.
 
+mod calls;
+mod causes;
 mod counts;
 mod label;
 
 use crate::stats::multiplicity::q_values;
+pub use calls::CallDifference;
+pub use causes::Cause;
 pub use counts::{CountDifference, counts};
 use label::Labels;
 use linerate_model::{PairProfile, ProfileWindow};
@@ -27,7 +31,7 @@ const ALPHA: f64 = 0.05;
 /// Fewer windows of each side show no spread.
 const LEAST_ROUNDS: usize = 3;
 
-/// What differs between a server and its baseline. CPU time is in microseconds for an operation.
+/// The differences between a server and its baseline. CPU time is in microseconds for an operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Explanation {
@@ -35,14 +39,32 @@ pub struct Explanation {
     pub rounds: u32,
     /// All CPU time of the servers, while they were sampled.
     pub cpu: CostDifference,
-    /// Those whose difference is certain, the largest first.
+    /// Functions whose difference is certain, the largest first.
     pub functions: Vec<FunctionDifference>,
     /// The part of the whole difference that they are; absent where the whole is not certain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explained: Option<f64>,
-    /// What could not be had, and how to get it.
+    /// System calls that differ for certain, the largest difference first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallDifference>,
+    /// Counts of the kernel that were made meanwhile and differs for certain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<CountDifference>,
+    /// Known causes whose cost differs for certain, the largest first. They overlap with the functions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CauseDifference>,
+    /// Sources that are lacking, and how to get them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<String>,
+}
+
+/// What a known cause costs, such as a collector, with all that it calls.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(JsonSchema))]
+pub struct CauseDifference {
+    pub cause: Cause,
+    #[serde(flatten)]
+    pub cost: CostDifference,
 }
 
 /// A function whose cost differs.
@@ -51,7 +73,10 @@ pub struct Explanation {
 pub struct FunctionDifference {
     /// As the program has it; a system call is `write(2)`.
     pub name: String,
-    /// Its part of the difference.
+    /// The function that calls it for most of its time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// The function's part of the difference.
     #[serde(flatten)]
     pub cost: CostDifference,
     /// The function itself without what it calls, of the baseline and of the other.
@@ -90,37 +115,24 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     let inclusive = costs(&rounds, |stack| pair.stacks[stack as usize].iter().copied().collect());
     let labels = Labels::new(pair, &mean_costs(&inclusive), cpu.us);
     let parts = costs(&rounds, |stack| BTreeSet::from([labels.of_stack(stack)]));
-    let family: Vec<(&u32, &Vec<[f64; 2]>, CostDifference, f64)> = parts
-        .iter()
-        .filter_map(|(label, of_rounds)| {
-            let (found, p) = difference(of_rounds)?;
-            (found.us[0].max(found.us[1]) >= LEAST * whole).then_some((label, of_rounds, found, p))
-        })
-        .collect();
-    let q = q_values(&family.iter().map(|(.., p)| *p).collect::<Vec<_>>());
     let leaves = costs(&rounds, |stack| pair.stacks[stack as usize].last().copied().into_iter().collect());
     let (leaves, inclusive) = (mean_costs(&leaves), mean_costs(&inclusive));
     let launches: Vec<u32> = rounds.iter().map(|sides| sides[0].launch).collect();
-    let is_named = |(of_rounds, found, q): (&[[f64; 2]], &CostDifference, f64)| {
-        q <= MOST_FALSE
-            && found.is_certain()
-            && found.difference_us.abs() >= LEAST * whole
-            && is_of_all_launches(of_rounds, &launches)
-    };
-    let mut functions: Vec<FunctionDifference> = family
-        .iter()
-        .zip(q)
-        .filter(|((label, of_rounds, found, _), q)| {
-            is_named((of_rounds, found, *q)) && !label::is_late(labels.name(**label))
-        })
-        .map(|((label, _, cost, _), _)| FunctionDifference {
-            name: labels.name(**label).to_owned(),
-            cost: *cost,
-            self_us: leaves.get(*label).copied().unwrap_or(cost.us),
-            total_us: inclusive.get(*label).copied().unwrap_or(cost.us),
+    let times = [1, 0].map(|side| times(&rounds, side));
+    let functions: Vec<FunctionDifference> = certain(&parts, whole, &launches)
+        .into_iter()
+        .filter(|(label, _)| !label::is_late(labels.name(*label)))
+        .map(|(label, cost)| FunctionDifference {
+            name: labels.name(label).to_owned(),
+            caller: labels.caller(label, &times[usize::from(cost.difference_us > 0.0)]).map(str::to_owned),
+            cost,
+            self_us: leaves.get(&label).copied().unwrap_or(cost.us),
+            total_us: inclusive.get(&label).copied().unwrap_or(cost.us),
         })
         .collect();
-    functions.sort_by(|a, b| b.cost.difference_us.abs().total_cmp(&a.cost.difference_us.abs()));
+    let of_stacks: Vec<BTreeSet<Cause>> = pair.stacks.iter().map(|frames| causes::of(pair, frames)).collect();
+    let causes = costs(&rounds, |stack| of_stacks[stack as usize].clone());
+    let causes = certain(&causes, whole, &launches).into_iter();
     let sum: f64 = functions.iter().map(|function| function.cost.difference_us).sum();
     let is_difference = cpu.is_certain() && cpu.difference_us.abs() >= LEAST * whole;
     Some(Explanation {
@@ -128,15 +140,48 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
         cpu,
         explained: is_difference.then_some(sum / cpu.difference_us),
         functions,
+        calls: calls::differences(&pair.calls),
+        counts: counts::of_calls(&pair.calls),
+        causes: causes.map(|(cause, cost)| CauseDifference { cause, cost }).collect(),
         lacking: pair.lacking.clone(),
     })
 }
 
+/// Those whose cost differs for certain and in each launch, the largest difference first.
+fn certain<T: Copy + Ord>(
+    costs: &BTreeMap<T, Vec<[f64; 2]>>,
+    whole: f64,
+    launches: &[u32],
+) -> Vec<(T, CostDifference)> {
+    let family: Vec<(T, &Vec<[f64; 2]>, CostDifference, f64)> = costs
+        .iter()
+        .filter_map(|(what, of_rounds)| {
+            let (found, p) = difference(of_rounds)?;
+            (found.us[0].max(found.us[1]) >= LEAST * whole).then_some((*what, of_rounds, found, p))
+        })
+        .collect();
+    let q = q_values(&family.iter().map(|(.., p)| *p).collect::<Vec<_>>());
+    let is_named = |(of_rounds, found, q): (&[[f64; 2]], &CostDifference, f64)| {
+        q <= MOST_FALSE
+            && found.is_certain()
+            && found.difference_us.abs() >= LEAST * whole
+            && is_of_all_launches(of_rounds, launches)
+    };
+    let mut named: Vec<(T, CostDifference)> = family
+        .into_iter()
+        .zip(q)
+        .filter(|((_, of_rounds, found, _), q)| is_named((of_rounds, found, *q)))
+        .map(|((what, _, cost, _), _)| (what, cost))
+        .collect();
+    named.sort_by(|(_, a), (_, b)| b.difference_us.abs().total_cmp(&a.difference_us.abs()));
+    named
+}
+
 /// Microseconds for an operation in each round, of the baseline and of the other, by what a stack counts for.
-fn costs(
+fn costs<T: Ord>(
     rounds: &[&[ProfileWindow; 2]],
-    counts_for: impl Fn(u32) -> BTreeSet<u32>,
-) -> BTreeMap<u32, Vec<[f64; 2]>> {
+    counts_for: impl Fn(u32) -> BTreeSet<T>,
+) -> BTreeMap<T, Vec<[f64; 2]>> {
     let mut all = BTreeMap::new();
     for (round, sides) in rounds.iter().enumerate() {
         for (at, side) in [&sides[1], &sides[0]].into_iter().enumerate() {
@@ -147,6 +192,15 @@ fn costs(
                 }
             }
         }
+    }
+    all
+}
+
+/// The time of each stack of a side, in microseconds.
+fn times(rounds: &[&[ProfileWindow; 2]], side: usize) -> BTreeMap<u32, f64> {
+    let mut all = BTreeMap::new();
+    for (stack, time) in rounds.iter().flat_map(|sides| &sides[side].stacks) {
+        *all.entry(*stack).or_default() += time.0 as f64 / 1e3;
     }
     all
 }

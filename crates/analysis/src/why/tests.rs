@@ -89,6 +89,34 @@ fn a_planted_function_is_the_first_with_its_callees_and_its_interval_has_the_cos
 }
 
 #[test]
+fn a_function_that_is_most_of_its_side_is_named_if_it_is_the_difference() {
+    let planted = with(&[(&["main", "serve", "audit", "clock"], 30.0)]);
+    let found = explain(&profile(&planted, PLAIN, 9, &mut Pcg64::seed_from_u64(7))).unwrap();
+    assert_eq!(found.functions[0].name, "audit", "{found:?}");
+}
+
+#[test]
+fn code_without_symbols_is_told_by_the_call_of_the_kernel_or_its_library() {
+    let head = with(&[
+        (&["main", "nginx+0x77000", "[k] do_syscall_64", "[k] ksys_write", "[k] ext4"], 2.0),
+        (&["main", "nginx+0x77000", "libz.so.1+0x5000"], 3.0),
+        (&["main", "nginx+0x77000", "libz.so.1+0x6000"], 3.0),
+    ]);
+    let found = explain(&profile(&head, PLAIN, 12, &mut Pcg64::seed_from_u64(8))).unwrap();
+    let names: Vec<&str> = found.functions.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, ["libz.so.1", "write(2)"]);
+}
+
+#[test]
+fn a_function_that_grew_has_its_caller() {
+    let parts: Server<'_> = &[(&["main", "serve", "audit", "clock"], 3.0)];
+    let (head, base) = (with(&[parts[0], parts[0]]), with(parts));
+    let found = explain(&profile(&head, &base, 9, &mut Pcg64::seed_from_u64(9))).unwrap();
+    let first = &found.functions[0];
+    assert_eq!((&*first.name, first.caller.as_deref()), ("clock", Some("audit")));
+}
+
+#[test]
 fn a_function_that_is_gone_and_one_that_costs_more_are_found_with_their_signs() {
     let more = with(&[(&["main", "serve", "parse"], 1.0)]);
     let base = with(&[(&["main", "serve", "old"], 1.5)]);

@@ -8,11 +8,15 @@
 #![allow(unsafe_code, reason = "sigaction(2) has no safe wrapper")]
 
 mod brake;
+mod calls;
+mod compiled;
+mod copies;
 mod counts;
 mod cpu;
 mod exposed;
 mod files;
 mod interface;
+mod jvm;
 pub mod landlock;
 pub mod link;
 mod mounts;
@@ -34,6 +38,7 @@ mod topology;
 mod tun;
 mod turns;
 mod unseen;
+mod unwind;
 mod view;
 mod way;
 mod window;
@@ -52,7 +57,7 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 pub(crate) use output::OF_USER;
 use process::Process;
 use recording::Recording;
-use sampling::Sampling;
+use sampling::Recorder;
 use side::Side;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -101,16 +106,16 @@ struct Agent {
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
-    /// What the path's wires had done when that began.
+    /// The counts of the path's wires when the window began.
     wires: Vec<WireCounts>,
-    /// What the kernel had counted of the servers then.
+    /// The kernel's counts of the servers when the window began.
     counts: BTreeMap<Count, u64>,
     /// While a client runs whose lab takes turns with another.
     turns: Option<TurnTaking>,
     /// A brake whose role has not been started yet, and one at work.
     planned_brake: Option<Brake>,
     brake: Option<RunningBrake>,
-    sampling: Sampling,
+    sampling: Recorder,
 }
 
 impl Agent {
@@ -146,7 +151,7 @@ impl Agent {
             turns: None,
             planned_brake: None,
             brake: None,
-            sampling: Sampling::default(),
+            sampling: Recorder::default(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! Names of functions by their addresses: ELF and DWARF with inlined functions, maps of compilers at run
-//! time (`/tmp/perf-PID.map` of Node.js, Python and the JVM), and the kernel's own list.
+//! time, and the kernel's own list.
 
+use super::compiled::Compiled;
 use blazesym::Pid;
 use blazesym::helper::ElfResolver;
 use blazesym::symbolize::source::{Kernel, Process, Source};
@@ -13,8 +14,11 @@ const LONGEST_NAME: usize = 160;
 /// Marks in a chain of addresses, see perf_event_open(2): frames of the kernel or of the program follow.
 const FIRST_MARK: u64 = -4095_i64 as u64;
 const KERNEL_MARK: u64 = -128_i64 as u64;
+pub(super) const USER_MARK: u64 = -512_i64 as u64;
 /// The prefix of a kernel's function.
 pub(super) const KERNEL: &str = "[k] ";
+/// The name of code of no file without a map.
+const UNKNOWN: &str = "[unknown]";
 /// Code without a symbol is told by its library and its place, in steps of this length.
 const BLOCK: u64 = 4096;
 
@@ -110,24 +114,26 @@ impl Symbols {
                 Frame::User(address) => user
                     .get(process)
                     .and_then(|names| names.get(address).cloned())
-                    .unwrap_or_else(|| vec!["[unknown]".to_owned()]),
+                    .unwrap_or_else(|| vec![UNKNOWN.to_owned()]),
             }
         };
         let resolved = chains.iter().map(|(process, chain, count)| {
             let names: Vec<String> =
                 chain.iter().rev().flat_map(|frame| names_of(process, frame)).map(cleaned).collect();
-            (names, *count)
+            (if names.is_empty() { vec![UNKNOWN.to_owned()] } else { names }, *count)
         });
-        resolved.filter(|(names, _)| !names.is_empty()).collect()
+        resolved.collect()
     }
 
     fn of_process(&self, process: u32, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
         // Files are opened as the process has them, which needs no right of the host's.
-        let source = Process { map_files: false, ..Process::new(Pid::from(process)) };
+        let source = Process { map_files: false, perf_map: false, ..Process::new(Pid::from(process)) };
+        let compiled = Compiled::of(process);
         let mut names = names(&self.user, &Source::Process(source), addresses);
         let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         for address in addresses.iter().filter(|address| !names.contains_key(*address)).collect::<Vec<_>>() {
-            names.insert(*address, vec![place(&maps, *address)]);
+            let name = compiled.name(*address).map(str::to_owned).or_else(|| place(&maps, *address));
+            names.insert(*address, name.into_iter().collect());
         }
         names
     }
@@ -153,28 +159,41 @@ fn names(
     list.into_iter().zip(found).filter_map(|(address, found)| Some((address, of_symbol(found)?))).collect()
 }
 
-/// The library of an address and its place in it, by `/proc/PID/maps`.
-fn place(maps: &str, address: u64) -> String {
-    let found = maps.lines().find_map(|line| {
+/// The library of an address and its place in it, by `/proc/PID/maps`; `None` where there is no code.
+fn place(maps: &str, address: u64) -> Option<String> {
+    maps.lines().find_map(|line| {
         let mut fields = line.split_ascii_whitespace();
         let (start, end) = fields.next()?.split_once('-')?;
         let [start, end] = [start, end].map(|end| u64::from_str_radix(end, 16).ok());
-        let offset = u64::from_str_radix(fields.nth(1)?, 16).ok()?;
-        let file = fields.nth(2)?;
-        let name = file.rsplit('/').next().unwrap_or(file);
-        (start?..end?)
-            .contains(&address)
-            .then(|| (name.to_owned(), (address - start.unwrap_or(0)).wrapping_add(offset)))
+        if !(start?..end?).contains(&address) || !fields.next()?.contains('x') {
+            return None;
+        }
+        let offset = (address - start?).wrapping_add(u64::from_str_radix(fields.next()?, 16).ok()?);
+        Some(match fields.nth(2) {
+            None => UNKNOWN.to_owned(),
+            Some(name) if name.starts_with('[') => name.to_owned(),
+            Some(file) => {
+                let name = file.rsplit('/').next().unwrap_or(file);
+                format!("{name}+{:#x}", offset / BLOCK * BLOCK)
+            }
+        })
+    })
+}
+
+/// The name of a function that was compiled at run time, without what its compiler says of it: Node.js marks
+/// each of its compilers, and one function may have been compiled by several.
+fn of_compiler(name: String) -> String {
+    let plain = name.strip_prefix("py::").or_else(|| {
+        let kinds = ["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
+        let of_node = kinds.iter().find_map(|kind| name.strip_prefix(kind))?;
+        Some(of_node.trim_start_matches(['*', '~', '^', '+', '\'']))
     });
-    match found {
-        Some((name, _)) if name.starts_with('[') => name,
-        Some((name, offset)) => format!("{name}+{:#x}", offset / BLOCK * BLOCK),
-        None => "[unknown]".to_owned(),
-    }
+    plain.map(str::to_owned).unwrap_or(name)
 }
 
 /// A name that is safe to print and not too long.
 fn cleaned(name: String) -> String {
+    let name = of_compiler(name);
     let is_plain = name.len() <= LONGEST_NAME && !name.contains(|c: char| c.is_control());
     if is_plain {
         return name;
@@ -200,16 +219,22 @@ mod tests {
     #[test]
     fn code_without_a_symbol_is_told_by_its_library_and_page() {
         let maps = "400000-402000 r-xp 00001000 08:01 7   /opt/server/libx.so.1\n\
+                    500000-501000 rwxp 00000000 00:00 0\n\
+                    600000-601000 rw-p 00000000 00:00 0 [heap]\n\
                     7fff0000-7fff1000 r-xp 00000000 00:00 0 [vdso]\n";
-        assert_eq!(place(maps, 0x40_1234), "libx.so.1+0x2000");
-        assert_eq!(place(maps, 0x7fff_0001), "[vdso]");
-        assert_eq!(place(maps, 1), "[unknown]");
+        let place = |address| place(maps, address);
+        assert_eq!(place(0x40_1234).as_deref(), Some("libx.so.1+0x2000"));
+        assert_eq!(place(0x7fff_0001).as_deref(), Some("[vdso]"));
+        assert_eq!(place(0x50_0000).as_deref(), Some("[unknown]"), "compiled at run time");
+        assert_eq!([place(0x60_0000), place(1)], [None, None], "no code: a frame pointer that is none");
     }
 
     #[test]
     fn names_are_data_of_others() {
         assert_eq!(cleaned("a\u{1b}[31mb".into()), "a[31mb");
         assert_eq!(cleaned("x".repeat(1000)).len(), LONGEST_NAME);
+        assert_eq!(cleaned("JS:*audit /srv/a.js:3:7".into()), cleaned("JS:~audit /srv/a.js:3:7".into()));
+        assert_eq!(cleaned("py::audit:/srv/a.py".into()), "audit:/srv/a.py");
     }
 
     #[inline(never)]

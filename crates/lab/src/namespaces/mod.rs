@@ -116,7 +116,8 @@ impl Namespaces {
     fn spawn(&mut self, kind: Kind, launch: &Launch, command: &CommandLine) -> Result<ProcessId, LabError> {
         let process = ProcessId(self.next_process);
         self.next_process += 1;
-        let sampled = self.sampling == Sampling::On && kind == Kind::System && launch.role == Role::Server;
+        let is_server = kind == Kind::System && launch.role == Role::Server;
+        let sampled = if is_server { self.sampling } else { Sampling::Off };
         let spawn = Spawn {
             process,
             host: launch.host,
@@ -129,7 +130,10 @@ impl Namespaces {
             slice: launch.slice,
             tuns: launch.tuns,
             sampled,
-            user: if sampled { launch.user.clone().map(with_maps) } else { launch.user.clone() },
+            user: match sampled {
+                Sampling::Stacks => launch.user.clone().map(with_maps),
+                Sampling::Calls | Sampling::Off => launch.user.clone(),
+            },
         };
         self.processes.insert(process, Running::new(kind, launch));
         self.channel.request(&Request::Spawn(Box::new(spawn)))?;
@@ -296,7 +300,7 @@ impl Lab for Namespaces {
         self.drop_server_output();
         self.brake = self.force.take().and_then(|force| Some((force.role, self.brake_of(force)?)));
         let brake = self.brake.map(|(_, brake)| brake);
-        let sampled = self.sampling == Sampling::On && purpose == Purpose::Measure;
+        let sampled = self.sampling != Sampling::Off && purpose == Purpose::Measure;
         self.channel.request(&Request::Record { turns: self.turns.take(), brake, sampled })?;
         let client = self.spawn(Kind::Client, launch, command)?;
         let end = Instant::now() + deadline;

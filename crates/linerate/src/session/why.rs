@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The profiles' part of the budget, and the most that they take where the user does not ask for them.
 const OF_BUDGET: u32 = 5;
-const MOST: Duration = Duration::from_secs(6);
+const MOST: Duration = Duration::from_secs(5);
 
 /// Whether profiles say where a difference comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use crate::measurement::{
 use crate::parameters::Parameters;
 use crate::path::Shape;
 use crate::system::VERIFIER;
-use linerate_contract::Role;
+use linerate_contract::{Role, Workload};
 use std::collections::BTreeSet;
 
 /// The name of the suite and of its table.
@@ -67,7 +67,7 @@ fn notes(subjects: &[Subject], load: &PlannedLoad) -> Vec<String> {
              before and after each client; their memory is not known"
         ));
     } else if elsewhere().next().is_some() {
-        notes.push("the servers' CPU time and memory are not known: they run elsewhere".to_owned());
+        notes.push("the servers' CPU time and memory are not known: linerate did not start them".to_owned());
     }
     // The client compares every byte of an echo.
     let note = match (load.has_tls(), load.size.is_some()) {
@@ -110,8 +110,8 @@ fn cell(subject: &Subject, build: &str, load: &PlannedLoad, words: &str) -> Plan
     PlannedCell {
         id: subject.name().to_owned(),
         axes: Axes(vec![(AXIS.into(), subject.name().to_owned()), (COLUMN.into(), words.to_owned())]),
-        layer: load.layer.clone(),
-        workload: "rr".into(),
+        layer: load.layer,
+        workload: Workload::Rr,
         path: Shape::Loopback.into(),
         parameters: Parameters {
             seconds: Some(1),

@@ -6,7 +6,7 @@ use super::launch::{Launches, TimedWindow, alone};
 use super::{Context, Stages, Stopped, failed, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label, Purpose, Sampling};
-use crate::measurement::{Outcome, PairProfile, PlannedSuite, StackSample, Stage};
+use crate::measurement::{CallWindow, Count, Outcome, PairProfile, PlannedSuite, StackSample, Stage};
 use linerate_contract::{Nanos, Role};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -19,6 +19,10 @@ const LAUNCHES: u32 = 3;
 const WINDOW: Nanos = Nanos(100_000_000);
 /// Windows of a launch, also where its share of the time is used.
 const LEAST_ROUNDS: u32 = 4;
+/// Of the launch whose system calls are recorded, which takes this part of the time at most.
+const CALL_ROUNDS: u32 = 4;
+const CALL_WINDOW: Nanos = Nanos(40_000_000);
+const OF_CALLS: u64 = 6;
 /// Stacks that are kept of a pair.
 const MOST_STACKS: usize = 4_000;
 
@@ -42,12 +46,19 @@ pub fn run(
     let mut random = Pcg64Mcg::seed_from_u64(seed ^ (cells[0] as u64) << 32);
     let least = context.servers.map_or(Nanos::ZERO, |servers| servers.learned.least_window());
     let begin = a.now();
-    let time = Nanos::from(time);
-    for launch in 0..LAUNCHES {
-        let start = a.now();
+    let all = Nanos::from(time);
+    let time = Nanos(all.0 - all.0 / OF_CALLS);
+    let stacks = (0..LAUNCHES).map(|number| (number, Sampling::Stacks));
+    let mut took = Nanos::ZERO;
+    for (launch, what) in stacks.chain([(LAUNCHES, Sampling::Calls)]) {
+        let (start, is_of_stacks) = (a.now(), what == Sampling::Stacks);
+        // A slow start leaves room for fewer.
+        if is_of_stacks && launch > 0 && start + took > begin + time + Nanos(took.0 / 2) {
+            continue;
+        }
         let until = begin + Nanos(time.0 * u64::from(launch + 1) / u64::from(LAUNCHES));
-        [&mut *a, &mut *b].into_iter().for_each(|lab| lab.sample(Sampling::On));
-        let launch = Launch { suite, cells, number: launch, until, least };
+        [&mut *a, &mut *b].into_iter().for_each(|lab| lab.sample(what));
+        let launch = Launch { suite, cells, number: launch, what, until, end: begin + time, least };
         let measured = launch.measure([&mut *a, &mut *b], context, &mut profile, &mut random);
         [&mut *a, &mut *b].into_iter().for_each(|lab| lab.sample(Sampling::Off));
         let stopped = on_both([&mut *a, &mut *b], false, |lab, _| lab.stop());
@@ -58,10 +69,7 @@ pub fn run(
             }
             break;
         }
-        let (now, took) = (a.now(), a.now().since(start));
-        if now + took > begin + time + Nanos(took.0 / 2) && launch.number > 0 {
-            break;
-        }
+        took = a.now().since(start);
     }
     profile.shorten(MOST_STACKS);
     Ok(profile)
@@ -72,8 +80,10 @@ struct Launch<'a> {
     suite: &'a PlannedSuite,
     cells: [usize; 2],
     number: u32,
-    /// No further window begins after this time.
+    what: Sampling,
+    /// No further window begins after this time, unless there is no time for another launch before the end.
     until: Nanos,
+    end: Nanos,
     /// A window is at least as long, so that responses end in it.
     least: Nanos,
 }
@@ -86,13 +96,16 @@ impl Launch<'_> {
         profile: &mut PairProfile,
         random: &mut Pcg64Mcg,
     ) -> Result<(), Stopped> {
+        let is_of_calls = self.what == Sampling::Calls;
+        let (length, least) = if is_of_calls { (CALL_WINDOW, CALL_ROUNDS) } else { (WINDOW, LEAST_ROUNDS) };
         let of = |side: usize| {
             // In one network the sides have a port each.
-            let window = TimedWindow { second: side == 1, ..alone(WINDOW.max(self.least)) };
+            let window = TimedWindow { second: side == 1, ..alone(length.max(self.least)) };
             Launches::new(context, &self.suite.cells[self.cells[side]], Some(window))
                 .map_err(|reason| failed(Stage::Start, reason, String::new()))
         };
         let launches = [of(0)?, of(1)?];
+        let start = a.now();
         let label = |side: usize| Label {
             suite: self.suite.name.clone(),
             cell: self.suite.cells[self.cells[side]].id.clone(),
@@ -104,9 +117,11 @@ impl Launch<'_> {
             prepare(lab, &launches[side], &label(side), stages)?;
             warm_up(lab, &launches[side], stages)
         })?;
+        let another = a.now().since(start) + Nanos(2 * u64::from(least) * length.max(self.least).0);
+        let until = if self.until.max(a.now()) + another > self.end { self.end } else { self.until };
         let mut rounds = 0;
-        let mut length = Nanos::ZERO;
-        while rounds < LEAST_ROUNDS || a.now() + length < self.until {
+        let mut took = Nanos::ZERO;
+        while rounds < least || !is_of_calls && a.now() + took < until {
             let start = a.now();
             let second_first = random.random();
             let mut of_side = |side: usize| {
@@ -119,21 +134,32 @@ impl Launch<'_> {
             } else {
                 [of_side(0)?, of_side(1)?]
             };
-            profile.add(self.number, [(one.0, one.1, &one.2), (two.0, two.1, &two.2)]);
+            if is_of_calls {
+                let calls = [&one, &two].map(|side| CallWindow {
+                    operations: side.0,
+                    calls: side.2.calls.clone(),
+                    counts: side.3.clone(),
+                });
+                profile.add_calls(calls, [&one.2, &two.2]);
+            } else {
+                profile.add(self.number, [(one.0, one.1, &one.2), (two.0, two.1, &two.2)]);
+            }
             rounds += 1;
-            length = a.now().since(start);
+            took = a.now().since(start);
         }
         Ok(())
     }
 }
 
-/// A window of one side: operations, CPU time of the server, samples.
-fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<(u64, Nanos, StackSample), LabError> {
+/// What is known of a window of one side: operations, CPU time of the server, samples, counts of the kernel.
+type Side = (u64, Nanos, StackSample, BTreeMap<Count, u64>);
+
+fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {
     let run = lab.run(launches.client(), Purpose::Measure, launches.timeout())?;
     let measurement = launches
         .read(&run)
         .and_then(|found| launches.check(&found).map(|()| found))
         .map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
     let cpu = run.cpu.iter().find(|(role, _)| *role == Role::Server).map_or(Nanos::ZERO, |(_, time)| *time);
-    Ok((measurement.operations, cpu, run.record.sample.unwrap_or_default()))
+    Ok((measurement.operations, cpu, run.record.sample.unwrap_or_default(), run.record.counts))
 }

@@ -19,7 +19,7 @@ const FACTOR: f64 = 2.0;
 /// An interval that excludes no smaller slowdown than this says nothing that a user would act on.
 const EXCLUDED: f64 = 0.1;
 
-/// What a reader sees first.
+/// The text that a reader sees first.
 pub(crate) struct Answer {
     /// A sentence for each subject beside the baseline.
     pub(crate) headlines: Vec<(String, Verdict)>,
@@ -28,7 +28,7 @@ pub(crate) struct Answer {
     pub(crate) verdicts: Vec<Option<Verdict>>,
     /// Where the difference comes from.
     pub(crate) why: Vec<String>,
-    /// The same in a sentence for each subject.
+    /// The reasons in a sentence for each subject.
     pub(crate) reasons: Vec<String>,
     pub(crate) facts: String,
     /// What trials alone say otherwise, and what the servers wrote.
@@ -329,14 +329,17 @@ fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
 /// What trials alone say otherwise, notes, and what the servers wrote.
 fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     let denied = comparison.cells.iter().filter_map(|cell| Some((cell, cell.denied_by?)));
-    let denied = denied.map(|(cell, SoloRatio { ratio, ci95, n })| {
-        let main = cell.findings.main().map_or(1.0, Finding::performance);
-        format!(
-            "warning: alone, {} has {} of the baseline's performance (n={n}), and beside it {}",
+    let denied = denied.filter_map(|(cell, SoloRatio { ratio, ci95, n })| {
+        let main = cell.findings.main()?;
+        let of_quantity =
+            |performance: f64| if main.measure == Measure::Rate { performance } else { performance.recip() };
+        Some(format!(
+            "warning: alone, {} has {} of the baseline's {} (n={n}), and beside it {}",
             cell.id,
-            percent(ratio, ci95),
-            percent(main, Ends::Unknown)
-        )
+            percent(of_quantity(ratio), ci95.map(of_quantity)),
+            main.measure.name(),
+            percent(main.ratio, Ends::Unknown)
+        ))
     });
     let second = comparison.cells.iter().filter_map(|cell| Some((cell, cell.second_load.as_ref()?)));
     let queues = second.flat_map(|(cell, second)| queues(&second.load, cell, comparison));

@@ -36,6 +36,7 @@ pub(super) fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJour
         denied_by: head.vs_baseline.as_ref().and_then(Comparison::denied_by),
         detail: detail(pair, [head, base]),
         counts: counts(units.all().filter(is_own)),
+        hints: Vec::new(),
         why: None,
     }
 }

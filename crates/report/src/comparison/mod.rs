@@ -4,6 +4,7 @@
 mod answer;
 mod cells;
 mod comment;
+mod hints;
 mod history;
 mod latency;
 mod made;

@@ -1,5 +1,6 @@
 //! Where a difference comes from: the lines below the table, and the sentence.
 
+use super::hints::{call_words, hints};
 use super::model::{ComparedCell, ComparisonReport, WhyReport};
 use crate::model::Report;
 use crate::numbers::share;
@@ -10,8 +11,9 @@ use linerate_model::{Count, Profile};
 /// Functions on the terminal, in the sentence and on the page.
 const LINES: usize = 3;
 const IN_SENTENCE: usize = 4;
-/// Delayed ACKs for a request from which on responses wait for them.
-const EACH: f64 = 0.5;
+/// Counts in the line of counts, and hints below it.
+const COUNTS: usize = 2;
+const HINTS: usize = 2;
 /// Characters of a function's name on the terminal.
 const LONGEST: usize = 44;
 
@@ -28,6 +30,7 @@ pub fn with_profile(mut report: Report, profile: Profile) -> Report {
             None => pair.lacking.join("; "),
         };
         cell.why = Some(WhyReport { sentence, explanation, profile: pair });
+        cell.hints = hints_of(cell);
     }
     report
 }
@@ -43,26 +46,61 @@ pub(super) fn lines(comparison: &ComparisonReport) -> Vec<String> {
 /// A sentence for each subject that was profiled, with the counts that differ.
 pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
     let of_cell = |cell: &ComparedCell| {
-        let counts = cell.counts.iter().map(count_words);
-        let parts: Vec<String> = cell.why.iter().map(|why| why.sentence.clone()).chain(counts).collect();
+        let parts: Vec<String> = cell
+            .why
+            .iter()
+            .map(|why| why.sentence.clone())
+            .chain(count_parts(cell))
+            .chain(hints_of(cell))
+            .collect();
         (!parts.is_empty()).then(|| format!("why {}: {}", cell.id, parts.join("; ")))
     };
     comparison.cells.iter().filter_map(of_cell).collect()
 }
 
 fn of_one(cell: &ComparedCell) -> Vec<String> {
-    let is_asked = cell.why.is_some() || matches!(cell.verdict, Verdict::Slower | Verdict::Faster);
+    let mut counts = count_parts(cell);
+    counts.truncate(COUNTS);
+    let mut lines = of_functions(cell);
+    // A line of the three is that of the counts.
+    lines.truncate(LINES - usize::from(!counts.is_empty()));
+    if !counts.is_empty() {
+        let word = if lines.is_empty() { "why" } else { "" };
+        lines.push(format!("{word:<3}  {}", counts.join("; ")));
+    }
+    let lacking =
+        cell.why.iter().filter(|why| why.explanation.is_some()).flat_map(|why| &why.profile.lacking);
+    lines.extend(lacking.map(|what| format!("without: {what}")));
+    lines.extend(hints_of(cell).into_iter().take(HINTS).map(|hint| format!("hint {hint}")));
+    lines
+}
+
+/// True where a reason is wanted: the pair differs, or was profiled.
+fn is_asked(cell: &ComparedCell) -> bool {
+    cell.why.is_some() || matches!(cell.verdict, Verdict::Slower | Verdict::Faster)
+}
+
+fn hints_of(cell: &ComparedCell) -> Vec<String> {
+    let found = cell.why.as_ref().and_then(|why| why.explanation.as_ref());
+    if is_asked(cell) { hints(&cell.counts, found) } else { Vec::new() }
+}
+
+/// System calls that differ, and what the kernel counts; without what a hint says.
+fn count_parts(cell: &ComparedCell) -> Vec<String> {
     // What a thread waits depends on how the load comes.
     let is_told = |found: &&CountDifference| {
-        is_asked && ![Count::VoluntarySwitches, Count::InvoluntarySwitches].contains(&found.count)
+        ![Count::VoluntarySwitches, Count::InvoluntarySwitches].contains(&found.count)
     };
-    let count = cell.counts.iter().find(is_told).map(count_words);
-    let mut lines = of_functions(cell);
-    // A line of the three is that of the count.
-    lines.truncate(LINES - usize::from(count.is_some()));
-    let word = if lines.is_empty() { "why" } else { "" };
-    lines.extend(count.map(|count| format!("{word:<3}  {count}")));
-    lines
+    let calls = cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.calls);
+    let calls = calls.take(COUNTS).map(call_words);
+    // Few units are too few for certain counts, and the windows of calls are enough.
+    let meanwhile =
+        cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.counts);
+    let known: Vec<Count> = cell.counts.iter().map(|found| found.count).collect();
+    let meanwhile = meanwhile.filter(|found| !known.contains(&found.count));
+    let counts = cell.counts.iter().chain(meanwhile).filter(is_told);
+    let parts = calls.chain(counts.map(count_words));
+    if is_asked(cell) { parts.collect() } else { Vec::new() }
 }
 
 /// Such as `segments 2.00 -> 3.00 per request`.
@@ -78,10 +116,7 @@ pub(crate) fn count_words(found: &CountDifference) -> String {
         Count::MajorFaults => "page faults from disk",
     };
     let [base, head] = found.per_operation;
-    let waits = found.count == Count::DelayedAcks && base.max(head) >= EACH;
-    let cause =
-        if waits { ": parts of a response wait for them; set TCP_NODELAY, or write once" } else { "" };
-    format!("{name} {base:.2} -> {head:.2} per request{cause}")
+    format!("{name} {base:.2} -> {head:.2} per request")
 }
 
 fn of_functions(cell: &ComparedCell) -> Vec<String> {
@@ -90,7 +125,7 @@ fn of_functions(cell: &ComparedCell) -> Vec<String> {
         return vec![format!("why  {}", why.sentence)];
     };
     let shown = &found.functions[..found.functions.len().min(LINES)];
-    let names: Vec<String> = shown.iter().map(|function| shortened(&function.name)).collect();
+    let names: Vec<String> = shown.iter().map(named).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let line = |(at, (function, name)): (usize, (&FunctionDifference, &String))| {
         let word = if at == 0 { "why" } else { "" };
@@ -114,7 +149,7 @@ fn sentence(found: &Explanation) -> String {
         };
     }
     let parts = found.functions.iter().take(IN_SENTENCE);
-    let parts = parts.map(|function| format!("{} {}", change(&function.cost), shortened(&function.name)));
+    let parts = parts.map(|function| format!("{} {}", change(&function.cost), named(function)));
     let explained = found.explained.map_or_else(String::new, |part| {
         // More than the whole is as certain as the whole is.
         format!(" ({} explained)", share(part.clamp(0.0, 1.0)))
@@ -135,7 +170,7 @@ fn digits(cost: &CostDifference) -> usize {
     if cost.difference_us.abs() >= 1.0 { 1 } else { 2 }
 }
 
-fn change(cost: &CostDifference) -> String {
+pub(super) fn change(cost: &CostDifference) -> String {
     format!("{:+.1$}", cost.difference_us, digits(cost))
 }
 
@@ -149,6 +184,17 @@ pub(crate) fn change_words(cost: &CostDifference) -> String {
     let [low, high] = cost.ci95;
     let digits = digits(cost);
     format!("{} µs ({low:+.digits$} to {high:+.digits$})", change(cost))
+}
+
+/// A function and what calls it, where that says more: a system call has one of the program.
+pub(crate) fn named(function: &FunctionDifference) -> String {
+    let name = shortened(&function.name);
+    match &function.caller {
+        Some(caller) if function.cost.us[0] > 0.0 || name.ends_with("(2)") => {
+            format!("{name} in {}", shortened(caller))
+        }
+        _ => name,
+    }
 }
 
 /// The end of a long name, which says more than its beginning.
@@ -172,6 +218,7 @@ mod tests {
     fn found(functions: &[(&str, f64, f64)], explained: Option<f64>) -> Explanation {
         let functions = functions.iter().map(|(name, base, head)| FunctionDifference {
             name: (*name).to_owned(),
+            caller: None,
             cost: cost(*base, *head),
             self_us: [*base, *head],
             total_us: [*base, *head],
@@ -181,6 +228,9 @@ mod tests {
             cpu: cost(18.9, 20.5),
             functions: functions.collect(),
             explained,
+            calls: Vec::new(),
+            counts: Vec::new(),
+            causes: Vec::new(),
             lacking: Vec::new(),
         }
     }
@@ -197,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_told_with_its_cause_where_that_is_certain() {
+    fn a_count_is_told_for_a_request() {
         let found = |count, base, head: f64| CountDifference {
             count,
             per_operation: [base, head],
@@ -205,8 +255,6 @@ mod tests {
             ci95: [head - base; 2],
         };
         assert_eq!(count_words(&found(Count::Segments, 2.0, 3.0)), "TCP segments 2.00 -> 3.00 per request");
-        assert!(count_words(&found(Count::DelayedAcks, 0.0, 0.98)).contains("TCP_NODELAY"));
-        assert!(!count_words(&found(Count::DelayedAcks, 0.0, 0.1)).contains("TCP_NODELAY"));
     }
 
     #[test]

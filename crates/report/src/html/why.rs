@@ -6,7 +6,7 @@ use crate::layout::TextTable;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use inferno::flamegraph::{Options, from_lines};
-use linerate_analysis::why::FunctionDifference;
+use linerate_analysis::why::{CallDifference, FunctionDifference};
 use linerate_model::PairProfile;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -34,6 +34,9 @@ fn of_cell(cell: &ComparedCell, why: &WhyReport, comparison: &ComparisonReport) 
             h2 { "Why: " (cell.id) " beside " (base) }
             p { (why.sentence) }
             @if !functions.is_empty() { (text_table("functions", None, &table(functions, [base, &cell.id]))) }
+            @let calls = why.explanation.as_ref().map_or(&[][..], |found| &found.calls);
+            @if !calls.is_empty() { (text_table("calls", None, &of_calls(calls, [base, &cell.id]))) }
+            @if !cell.hints.is_empty() { ul { @for hint in &cell.hints { li { (hint) } } } }
             @for what in &why.profile.lacking { p.caption { (what) } }
             @for (title, picture) in pictures(&why.profile, [base, &cell.id]) {
                 details {
@@ -58,6 +61,17 @@ fn table(functions: &[FunctionDifference], [base, head]: [&str; 2]) -> TextTable
     let headers = ["µs per request", base, head, "change (95 %)", "itself", "with what it calls"];
     TextTable::new("Functions whose cost differs for certain", headers)
         .with_rows(functions.iter().take(ROWS).map(row))
+}
+
+fn of_calls(calls: &[CallDifference], [base, head]: [&str; 2]) -> TextTable {
+    let row = |call: &CallDifference| {
+        let [one, two] = call.per_operation.map(|count| format!("{count:.2}"));
+        let [low, high] = call.ci95;
+        vec![call.name.clone(), one, two, format!("{:+.2} ({low:+.2} to {high:+.2})", call.difference)]
+    };
+    let headers = ["calls per request", base, head, "change (95 %)"];
+    TextTable::new("System calls whose number differs for certain", headers)
+        .with_rows(calls.iter().take(ROWS).map(row))
 }
 
 /// The difference as a flame graph, and each side's own; none without samples.
