@@ -123,7 +123,7 @@ fn decimal(value: f64, digits: i32) -> String {
     fixed(value, digits.clamp(0, MOST_DECIMALS) as usize)
 }
 
-/// From here on a ratio is a multiple, and a change a factor: `2.4x` is read faster than `242 %` and `+142 %`.
+/// From here on a ratio is a multiple, and a change a factor: `2.4x` is read faster than `242 %`.
 pub(crate) const MULTIPLE: f64 = 2.0;
 
 /// The value and its interval as `2.10 to 2.19` with the same decimals; `None` for an interval of width 0.

@@ -1,5 +1,6 @@
 //! The answer of a table in sentences, made from its verdicts.
 
+use super::accuracy::{accuracies, accuracy};
 use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
@@ -357,25 +358,6 @@ fn unranked(table: &TableReport, precision: &Precision, measured: &[&Alternative
     said(none, &[first], format!(" has {}.", value(table, precision, first)))
 }
 
-fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
-    [(Accuracy::Wrong, "wrong"), (Accuracy::CannotTell, "undecided")]
-        .into_iter()
-        .filter(|(accuracy, _)| group.members.iter().any(|m| is_so(m, *accuracy)))
-        .map(|(found, word)| accuracy(group, found, word))
-        .collect()
-}
-
-fn is_so(member: &Alternative<'_>, accuracy: Accuracy) -> bool {
-    member.entry.vs_truth.as_ref().is_some_and(|truth| truth.accuracy == accuracy)
-}
-
-/// `Reports that are right: native.`
-fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
-    let those: Vec<&Alternative<'_>> = group.members.iter().filter(|m| is_so(m, found)).collect();
-    let none = if those.is_empty() { "none" } else { "" };
-    said(format!("Reports that are {word}: {none}"), &those, ".")
-}
-
 /// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
 fn value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
     if let Some(rate) = precision.small_rate(table.quantity(), member.entry) {
@@ -391,7 +373,11 @@ fn value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -
 }
 
 /// A sentence, or a part of one, about some members.
-fn said(before: impl Into<String>, members: &[&Alternative<'_>], after: impl Into<String>) -> Sentence {
+pub(super) fn said(
+    before: impl Into<String>,
+    members: &[&Alternative<'_>],
+    after: impl Into<String>,
+) -> Sentence {
     let listed = if members.len() > NAMES { &members[..NAMES - 1] } else { members };
     let more = members.len() - listed.len();
     let mut phrases = vec![Phrase::Plain(before.into())];

@@ -84,8 +84,8 @@ impl<'a> Group<'a> {
         self.members.iter().filter(|member| !member.is_apart).count()
     }
 
-    /// True if one load generator was the limit of every measured member: their values are its own. Of several
-    /// that are compared, their limits are what was asked for.
+    /// True if one load generator was the limit of every measured member: their values are its own. Where
+    /// load generators are compared, their limits are what was asked for.
     pub(crate) fn is_of_the_generator(&self) -> bool {
         let measured = || self.members.iter().filter(|member| member.entry.value.is_some());
         let clients: BTreeSet<&str> = measured().filter_map(|member| member.client()).collect();
@@ -240,7 +240,7 @@ const NOTHING: [&str; 2] = ["direct", "none"];
 /// The axis whose values add to each other, so the first is no choice beside the others.
 const LAYER: &str = "layer";
 
-/// Limits, references and what was not compared always; the others only where something is left to choose from.
+/// Limits, references and what was not compared always; others only where something is left to choose.
 fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alternative<'_>]) {
     let is_of_layers = table.rows == LAYER || table.columns == LAYER;
     let is_nothing = |cell: &CellReport| {
