@@ -69,11 +69,11 @@ pub fn has_control(round: u32) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     pub sides: Sides,
-    /// Its number in the journal: of a cell alone the round, of a pair the unit.
+    /// The number of the unit in the journal: of a cell alone the round, of a pair the unit.
     pub number: u32,
 }
 
-/// What is known about a comparison before its units are made.
+/// The prospect of a comparison before its units are made.
 #[derive(Debug)]
 pub struct Prospect {
     /// Units of each cell in the budget.
@@ -96,7 +96,8 @@ pub struct Made<'a> {
 }
 
 impl<'a> Made<'a> {
-    /// What the open questions of a suite need next, in the order of their numbers. Nothing: it is done.
+    /// The next units that the open questions of a suite need, in the order of their numbers; none: the suite
+    /// is done.
     pub fn needs(self, suite: usize) -> Vec<Need> {
         match self.run.policy() {
             Policy::Tables => self.of_tables(suite),

@@ -118,7 +118,7 @@ impl Causes {
         self.0.is_empty()
     }
 
-    /// Those of kinds that were counted.
+    /// The causes of kinds that were counted.
     #[must_use]
     pub fn counted_in(&self, errors: &Errors) -> Self {
         let counted = self.0.iter().filter(|(kind, _)| errors.0.contains_key(kind));

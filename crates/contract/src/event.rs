@@ -143,7 +143,7 @@ pub struct Adherence {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandshakeCounts {
     pub full: u64,
-    /// Those that resumed a session, which are cheaper for both ends.
+    /// Handshakes that resumed a session, which are cheaper for both ends.
     pub resumed: u64,
 }
 
@@ -174,7 +174,7 @@ pub struct EventCounts {
 /// The operations of one of several requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestCounts {
-    /// Those that succeeded.
+    /// Operations that succeeded.
     pub operations: u64,
     #[serde(default)]
     pub errors: Errors,
@@ -248,7 +248,7 @@ pub struct Done {
     /// Why the first operation of each kind has failed.
     #[serde(default, skip_serializing_if = "Causes::is_empty")]
     pub causes: Causes,
-    /// What no server should send and what was accepted, by name, with its number of responses.
+    /// Oddities of responses that were accepted, by name, with the number of responses.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub accepted: BTreeMap<String, u64>,
     /// Response time of each successful operation in nanoseconds; in an open loop from its intended start.
@@ -328,8 +328,8 @@ pub struct Describe {
     /// Version of the library under test, read from the library where possible.
     pub version: String,
     pub roles: Vec<crate::Role>,
-    pub layers: Vec<String>,
-    pub workloads: Vec<String>,
+    pub layers: Vec<crate::Layer>,
+    pub workloads: Vec<crate::Workload>,
     /// Words of `options.ends` that the program implements.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends: Vec<String>,

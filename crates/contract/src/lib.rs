@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`spec`] | the task of one process |
 //! | [`alternation`] | load that alternates between two clients |
+//! | [`layer`] | protocols and traffic patterns by their names |
 //! | [`options`] | the spec's options: known names, typed values |
 //! | [`event`] | output lines: `ready`, `sample`, `done`, `describe` |
 //! | [`histogram`], [`packed`] | latency counts: recorder, serialised form, packed form |
@@ -31,6 +32,8 @@ pub mod datagram;
 pub mod errors;
 pub mod event;
 pub mod histogram;
+pub mod layer;
+mod named;
 pub mod nearest;
 pub mod options;
 pub mod packed;
@@ -52,6 +55,7 @@ pub use event::{
     StreamCounts, TcpEnds, TcpInfo,
 };
 pub use histogram::{Counts, Recorder};
+pub use layer::{Layer, Workload};
 pub use nearest::nearest;
 pub use options::{Choice, Direction, Ends, Runtime, Shape};
 pub use refusal::Refusal;

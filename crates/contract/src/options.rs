@@ -94,7 +94,7 @@ pub enum Shape {
     Single,
     /// Post all, then several threads run them.
     Threads,
-    /// The same, and the window starts between the two.
+    /// As `Threads`, and the window starts between posting and running.
     Run,
     /// Post 100, run 100, repeat.
     Interleaved,
@@ -254,10 +254,10 @@ fn words<T: Choice>() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Role;
+    use crate::{Layer, Role, Workload};
 
     fn spec(options: &[(&str, &str)]) -> Spec {
-        let mut spec = Spec::new(Role::Client, "tcp", "stream");
+        let mut spec = Spec::new(Role::Client, Layer::Tcp, Workload::Stream);
         options.iter().for_each(|(name, value)| spec.set_option(name, value));
         spec
     }

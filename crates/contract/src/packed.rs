@@ -12,7 +12,7 @@ pub struct PackedPairs {
     sum: u128,
 }
 
-/// What the differences are of.
+/// The form of packed pairs: values whose differences are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackedForm {
     /// The values themselves.
@@ -66,7 +66,7 @@ impl PackedPairs {
         Self::from_bytes(bytes, form)
     }
 
-    /// What [`Self::bytes`] returned; pairs that are cut off at the end are left out.
+    /// Reads what [`Self::bytes`] returned; pairs that are cut off at the end are left out.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>, form: PackedForm) -> Self {
         let pairs = Self { bytes: bytes.into(), form, total: None, sum: 0 };

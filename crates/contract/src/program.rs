@@ -77,7 +77,7 @@ fn task(
         let read = io::read_to_string(stdin);
         json = read.map_err(|e| Refusal::BadSpec(format!("the spec on stdin: {e}")))?;
     }
-    let spec = Spec::parse(&json).map_err(Refusal::BadSpec)?;
+    let spec = Spec::parse(&json)?;
     spec.check_options(own_options)?;
     Ok(spec)
 }
@@ -85,11 +85,12 @@ fn task(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Layer, Workload};
     use std::os::unix::ffi::OsStringExt;
 
     #[test]
     fn a_spec_with_known_options_is_the_only_argument() {
-        let mut spec = Spec::new(Role::Client, "tcp", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Tcp, Workload::Rr);
         spec.set_option("offload", "yes");
         let parsed =
             |arguments: &[String], own: &[&str]| task(arguments.iter().map(OsString::from), io::empty(), own);
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn ends_that_a_program_does_not_have_are_unsupported() {
-        let mut spec = Spec::new(Role::Client, "tcp", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Tcp, Workload::Rr);
         let status = |spec: &Spec, known: &[&str]| {
             let known = known.iter().map(|word| (*word).to_owned()).collect();
             has_ends(spec, || known).map_or_else(|refusal| refusal.exit_status(), |()| 0)
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_dash_is_the_spec_on_stdin() {
-        let spec = Spec::new(Role::Client, "tcp", "rr");
+        let spec = Spec::new(Role::Client, Layer::Tcp, Workload::Rr);
         let parsed = |stdin: &str| task(["-".into()].into_iter(), stdin.as_bytes(), &[]);
         assert_eq!(parsed(&spec.to_json()).unwrap(), spec);
         assert_eq!(parsed("").unwrap_err().exit_status(), 2);

@@ -1,6 +1,6 @@
 //! The task of a program: one JSON document, its only argument.
 
-use crate::{Alternation, Body, CONTRACT, Nanos};
+use crate::{Alternation, Body, CONTRACT, Layer, Nanos, Refusal, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -136,7 +136,7 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// What asks the proxy for it.
+    /// The request that asks the proxy for the tunnel.
     #[must_use]
     pub fn request(&self) -> String {
         let Self { to, authorization } = self;
@@ -153,10 +153,8 @@ pub struct Spec {
     /// The version of the contract, [`CONTRACT`].
     pub contract: u32,
     pub role: Role,
-    /// The protocol: `tcp`, `http`, ...
-    pub layer: String,
-    /// The traffic pattern: `crr`, `rr`, `stream`, ...
-    pub workload: String,
+    pub layer: Layer,
+    pub workload: Workload,
     /// Where a server or relay listens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<SocketAddr>,
@@ -220,6 +218,10 @@ pub struct Spec {
     /// their own paths and expectations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<WeightedRequest>,
+    /// When each operation of an open loop with one thread is due since the start, and which of `requests`
+    /// it is, in the order of the times. It replaces the times of `rate` and the order of the weights.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replay: Vec<(Nanos, u32)>,
     /// Keys and certificates of the layers `https`, `tls` and `wss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
@@ -231,12 +233,12 @@ pub struct Spec {
 impl Spec {
     /// A spec with the fields that every role has; set the others by name.
     #[must_use]
-    pub fn new(role: Role, layer: &str, workload: &str) -> Self {
+    pub fn new(role: Role, layer: Layer, workload: Workload) -> Self {
         Self {
             contract: CONTRACT,
             role,
-            layer: layer.into(),
-            workload: workload.into(),
+            layer,
+            workload,
             connections: one(),
             threads: one(),
             timeout_ns: ten_seconds(),
@@ -247,11 +249,16 @@ impl Spec {
     /// Parses a spec. [`Self::check_options`] checks its options.
     ///
     /// # Errors
-    /// Invalid JSON, unknown or missing fields, another contract: a sentence that names the field.
-    pub fn parse(json: &str) -> Result<Self, String> {
-        let spec: Self = serde_json::from_str(json).map_err(|e| format!("the spec is not valid: {e}"))?;
+    /// Invalid JSON, unknown or missing fields, another contract: a sentence that names the field. A layer or
+    /// workload that is not of this version is not supported.
+    pub fn parse(json: &str) -> Result<Self, Refusal> {
+        let spec: Self = serde_json::from_str(json).map_err(|e| {
+            unknown_name(json)
+                .map_or_else(|| Refusal::BadSpec(format!("the spec is not valid: {e}")), Refusal::Unsupported)
+        })?;
         if spec.contract != CONTRACT {
-            return Err(format!("the spec is of contract {}, this program of {CONTRACT}", spec.contract));
+            let text = format!("the spec is of contract {}, this program of {CONTRACT}", spec.contract);
+            return Err(Refusal::BadSpec(text));
         }
         Ok(spec)
     }
@@ -260,6 +267,17 @@ impl Spec {
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a spec has string keys only, so it always serialises")
     }
+}
+
+/// The refusal of a layer or workload of another version.
+fn unknown_name(json: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Names {
+        layer: String,
+        workload: String,
+    }
+    let Names { layer, workload } = serde_json::from_str(json).ok()?;
+    layer.parse::<Layer>().err().or_else(|| workload.parse::<Workload>().err())
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
@@ -283,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_spec_is_parsed_as_it_was_written() {
-        let mut spec = Spec::new(Role::Client, "http", "crr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Crr);
         spec.connect = Some("10.0.0.1:80".parse().unwrap());
         spec.expect = Some(Expect { bytes: None, ..Expect::of_page(b"abc", 1) });
         spec.rate = Some(1000.5);
@@ -292,15 +310,19 @@ mod tests {
         let request = Request { method: Some("PUT".into()), ..Request::default() };
         spec.requests = vec![WeightedRequest { path: "/a".into(), request, expect: spec.expect, weight: 3 }];
         spec.tls = Some(Tls { authority: "PEM".into(), name: "linerate.test".into(), ..Tls::default() });
-        assert_eq!(Spec::parse(&spec.to_json()), Ok(spec));
+        assert_eq!(Spec::parse(&spec.to_json()).unwrap(), spec);
     }
 
     #[test]
     fn a_spec_of_another_contract_or_with_an_unknown_key_is_refused() {
         let number = format!("\"contract\":{CONTRACT}");
-        let other = Spec::new(Role::Client, "http", "crr").to_json().replace(&number, "\"contract\":9");
-        assert!(Spec::parse(&other).unwrap_err().contains("contract 9"));
-        let unknown = Spec::new(Role::Client, "http", "crr").to_json().replace("\"layer\"", "\"lair\"");
-        assert!(Spec::parse(&unknown).unwrap_err().contains("lair"));
+        let other =
+            Spec::new(Role::Client, Layer::Http, Workload::Crr).to_json().replace(&number, "\"contract\":9");
+        assert!(Spec::parse(&other).unwrap_err().to_string().contains("contract 9"));
+        let unknown =
+            Spec::new(Role::Client, Layer::Http, Workload::Crr).to_json().replace("\"layer\"", "\"lair\"");
+        assert!(Spec::parse(&unknown).unwrap_err().to_string().contains("lair"));
+        let newer = Spec::new(Role::Client, Layer::Http, Workload::Crr).to_json().replace("crr", "churn");
+        assert!(matches!(Spec::parse(&newer), Err(Refusal::Unsupported(text)) if text.contains("churn")));
     }
 }

@@ -1,7 +1,7 @@
 //! The time of a client's trial.
 
 use crate::tally::Tally;
-use crate::{Done, Nanos, Spec, clock};
+use crate::{Done, Layer, Nanos, Spec, Workload, clock};
 use std::sync::OnceLock;
 
 /// Ends at the end of the spec's duration, or with the last of its operations; streams end with their last
@@ -31,8 +31,8 @@ impl Window {
             cpu,
             used: OnceLock::new(),
             operations: spec.operations,
-            is_stream: spec.workload == "stream",
-            sends_once: spec.bytes.is_some() && matches!(spec.layer.as_str(), "udp" | "kcp"),
+            is_stream: spec.workload == Workload::Stream,
+            sends_once: spec.bytes.is_some() && matches!(spec.layer, Layer::Udp | Layer::Kcp),
         }
     }
 
@@ -87,15 +87,15 @@ mod tests {
 
     const DURATION: Nanos = Nanos(1_000_000);
 
-    fn open(workload: &str, operations: Option<u64>) -> Window {
-        let mut spec = Spec::new(Role::Client, "tcp", workload);
+    fn open(workload: Workload, operations: Option<u64>) -> Window {
+        let mut spec = Spec::new(Role::Client, Layer::Tcp, workload);
         (spec.duration_ns, spec.operations) = (Some(DURATION), operations);
         Window::open(&spec)
     }
 
     #[test]
     fn a_timed_window_ends_at_its_end_and_leaves_out_what_was_in_flight() {
-        let window = open("rr", Some(9));
+        let window = open(Workload::Rr, Some(9));
         let (start, mut sum) = (window.start(), Tally::default());
         let mut tally = window.tally();
         tally.succeed(start, start + Nanos(10), 5);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_window_whose_operations_are_used_up_ends_with_the_last_of_them() {
-        let window = open("rr", Some(2));
+        let window = open(Workload::Rr, Some(2));
         let (start, mut tally) = (window.start(), window.tally());
         for (after, end) in [(10, DURATION), (20, Nanos(20))] {
             tally.succeed(start, start + Nanos(after), 1);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_stream_ends_with_its_last_transfer_but_never_before_its_time() {
-        let window = open("stream", None);
+        let window = open(Workload::Stream, None);
         let (start, mut tally) = (window.start(), window.tally());
         for (after, end) in [(Nanos(10), DURATION), (DURATION + Nanos(7), DURATION + Nanos(7))] {
             tally.transferred(start, start + after, 3, 1);

@@ -189,7 +189,7 @@ pub enum Ready {
     Listen,
     /// A UDP socket has its port, and no peer.
     Datagrams,
-    /// It prints the contract's `ready` event.
+    /// The process prints the contract's `ready` event.
     Event,
 }
 

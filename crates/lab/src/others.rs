@@ -57,7 +57,7 @@ impl Others {
     }
 }
 
-/// Its start, and the rest of its line.
+/// The start of a process, and the rest of its line.
 fn parsed(stat: &str) -> Option<(u64, Process)> {
     // A name may have any characters.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();

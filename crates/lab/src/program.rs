@@ -55,7 +55,7 @@ static SHARED: LazyLock<Vec<PathBuf>> = LazyLock::new(|| {
     with_real(homes.chain(of_each).chain([home(), cache()].into_iter().flatten()))
 });
 
-/// These folders, and where they are without links.
+/// The folders, and where they are without links.
 fn with_real(folders: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     let both = |folder: PathBuf| [folder.canonicalize().ok(), Some(folder)];
     folders.into_iter().flat_map(both).flatten().collect()

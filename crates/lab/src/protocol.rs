@@ -120,7 +120,7 @@ pub struct Spawn {
     pub host: HostName,
     pub program: PathBuf,
     pub arguments: Vec<String>,
-    /// Its working folder, the only folder that it may write to, relative to [`super::SCRATCH`].
+    /// The working folder, the only folder that the process may write to, relative to [`super::SCRATCH`].
     pub folder: PathBuf,
     pub files: Vec<File>,
     /// CPUs to pin it to; empty: not pinned.
@@ -144,7 +144,7 @@ pub struct Spawn {
 /// A process that runs as the user would run it: with the user's rights, files and environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserProcess {
-    /// Its files, and its working folder.
+    /// The files of the process, and its working folder.
     pub files: OwnFiles,
     /// Variables besides those that linerate has; of an image, all.
     pub environment: BTreeMap<String, String>,
@@ -188,14 +188,14 @@ pub enum Message {
     Refused {
         reason: String,
     },
-    /// This machine or this user lacks a requirement; the reason names the remedy.
+    /// The machine or the user lacks a requirement; the reason names the remedy.
     Lacking {
         reason: String,
     },
     Listeners {
         addresses: Vec<SocketAddr>,
     },
-    /// What could not be done for the user's own files.
+    /// Remarks about what could not be done for the user's own files.
     Own {
         remarks: Vec<String>,
     },
@@ -217,7 +217,8 @@ pub enum Message {
     Exited {
         process: ProcessId,
         status: ExitStatus,
-        /// Its peak memory, or that of its dead children where that is more (`ru_maxrss` of getrusage(2)).
+        /// The peak memory of the process, or that of its dead children where that is more (`ru_maxrss` of
+        /// getrusage(2)).
         peak: Bytes,
     },
 }
@@ -270,7 +271,7 @@ impl std::fmt::Display for ExitStatus {
     }
 }
 
-/// What the agent recorded in a client's window.
+/// The agent's record of a client's window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WindowRecord {
     /// CPU times at its ends.
@@ -278,15 +279,15 @@ pub struct WindowRecord {
     pub after: CpuTimes,
     /// The share of it in which the processes ran: 1, or less where they take [`Turns`].
     pub running: f64,
-    /// What impaired links of the path did.
+    /// The counts of impaired links of the path.
     pub wires: Vec<WireCounts>,
     /// Packets that the server had sent, at times since the start of the window in which the processes ran.
     /// Empty where they are not counted: impaired paths, several hosts.
     pub progress: Vec<(Nanos, u64)>,
-    /// What the kernel counted of the servers.
+    /// The kernel's counts of the servers.
     #[serde(default)]
     pub counts: BTreeMap<Count, u64>,
-    /// What the servers did, where they were sampled.
+    /// The functions of the servers, where they were sampled.
     #[serde(default)]
     pub sample: Option<StackSample>,
 }

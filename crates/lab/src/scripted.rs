@@ -69,7 +69,7 @@ struct Response {
     usage: Option<[Usage; 2]>,
     /// The output of a foreign client; `@seconds@` and `@operations@` are replaced.
     stdout: Option<String>,
-    /// What each system writes on stderr before it is ready.
+    /// The lines that each system writes on stderr before it is ready.
     #[serde(default)]
     stderr: Vec<String>,
     /// The stage that fails, with reason and log.
@@ -94,7 +94,7 @@ pub struct Scripted {
     script: Script,
     globs: Vec<GlobMatcher>,
     label: Option<Label>,
-    /// What the trial's impaired links count.
+    /// The counts of the trial's impaired links.
     wires: Vec<WireCounts>,
     written: Vec<Written>,
     /// True after the trial's measurement.

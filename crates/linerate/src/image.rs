@@ -28,7 +28,7 @@ const LONGEST: u64 = 1 << 20;
 /// An image that was unpacked, and how its program is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// Its files.
+    /// The files of the image.
     pub(crate) root: PathBuf,
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,

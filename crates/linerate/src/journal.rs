@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 
 const RUN_FILE: &str = "run.json";
 const JOURNAL_FILE: &str = "journal.jsonl";
-/// The same, packed by gzip(1): it can be reported, and resumed once it is unpacked.
+/// The journal, packed by gzip(1): it can be reported, and resumed once it is unpacked.
 const PACKED_FILE: &str = "journal.jsonl.gz";
-/// What servers did, where that was looked for.
+/// The functions of servers, where that was looked for.
 const PROFILE_FILE: &str = "profile.json";
 
 /// The journal of a run under way. A trial is a line, flushed before the next one starts.

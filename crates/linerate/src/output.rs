@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 thread_local! {
-    /// This thread prints something else.
+    /// The thread prints something else.
     static IS_PRINTING: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -9,8 +9,8 @@ use crate::lab::listening::Port;
 use crate::measurement::{Place, PlannedCell, PlannedComparison, PlannedHost, PlannedSuite, Subject};
 use crate::toml_file;
 use crate::url::Url;
-use linerate_contract::Role;
 use linerate_contract::nearest::suggestion;
+use linerate_contract::{Layer, Role};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -61,7 +61,7 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
 /// What is expected.
 pub fn server_at(url: &str) -> Result<RolePlace, String> {
     match Url::parse(url)? {
-        url if url.scheme.name == "http" => {
+        url if url.scheme.layer == Layer::Http => {
             Ok(RolePlace { role: Role::Server, place: Place::Url(url.to_string()) })
         }
         url => Err(format!("suites load http:// alone, and this is {}://", url.scheme.name)),

@@ -85,7 +85,7 @@ impl Step {
     }
 }
 
-/// What a user chooses that affects the plan.
+/// The choices of a user that affect the plan.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
     /// Names of suites, or `all`.

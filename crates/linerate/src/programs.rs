@@ -2,7 +2,6 @@
 
 pub mod elsewhere;
 
-use crate::authority::without_tls;
 use crate::error::Error;
 use crate::lab::scripted::Scripted;
 use crate::lab::{CommandLine, Lab};
@@ -11,7 +10,7 @@ use crate::placement;
 use crate::system::build::{Builds, Permission};
 use crate::system::probe::{Presence, Replacement, presence};
 use crate::system::{Registry, System, SystemVariant, VERIFIER, install};
-use linerate_contract::Role;
+use linerate_contract::{Layer, Role, Workload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -42,7 +41,7 @@ pub struct Machine<'a> {
     known: BTreeMap<(String, String), Presence>,
     builds: Builds<'a>,
     script: Option<&'a Scripted>,
-    /// What the arms of a comparison replace, by build.
+    /// The replacements of a comparison's arms, by build.
     replacements: BTreeMap<String, Replacement>,
     /// Where these run.
     lab: Option<&'a mut dyn Lab>,
@@ -51,7 +50,7 @@ pub struct Machine<'a> {
     is_spread: bool,
 }
 
-/// What the hosts of roles have, where these are not this machine.
+/// The presence of systems on the hosts of roles, where these are not this machine.
 pub type Elsewhere = BTreeMap<(Role, String), Presence>;
 
 impl<'a> Machine<'a> {
@@ -211,8 +210,8 @@ pub fn resolve(
             }
             if cell.absent.is_none() {
                 let is_behind = *role == Role::Server && ends_tls;
-                let layer = if is_behind { without_tls(&cell.layer) } else { &cell.layer };
-                cell.absent = unsupported(chosen, *role, layer, &cell.workload);
+                let layer = if is_behind { cell.layer.without_tls() } else { cell.layer };
+                cell.absent = unsupported(chosen, *role, layer, cell.workload);
             }
             if cell.absent.is_none() && machine.is_spread && chosen.consists_of_rules() {
                 let reason = format!("{name} changes the packet filter of its host");
@@ -228,12 +227,12 @@ pub fn resolve(
     }
 }
 
-fn unsupported(chosen: SystemVariant<'_>, role: Role, layer: &str, workload: &str) -> Option<Outcome> {
-    let lacks = |all: &[String], one: &str| !all.is_empty() && !all.iter().any(|l| l == one);
-    let missing = if lacks(&chosen.variant.layers, layer) {
-        layer
-    } else if lacks(&chosen.variant.workloads, workload) {
-        workload
+fn unsupported(chosen: SystemVariant<'_>, role: Role, layer: Layer, workload: Workload) -> Option<Outcome> {
+    let (layers, workloads) = (&chosen.variant.layers, &chosen.variant.workloads);
+    let missing = if !layers.is_empty() && !layers.contains(&layer) {
+        layer.as_str()
+    } else if !workloads.is_empty() && !workloads.contains(&workload) {
+        workload.as_str()
     } else {
         return None;
     };

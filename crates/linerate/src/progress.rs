@@ -32,7 +32,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// What is left after this time of it.
+    /// The rest after this time.
     fn after(self, time: Duration) -> Self {
         Self { suite: self.suite.map(|seconds| (seconds - time.as_secs_f64()).max(0.0)), ..self }
     }
@@ -110,7 +110,7 @@ impl Progress {
         }
     }
 
-    /// The same without the bar.
+    /// Prints without the bar.
     pub fn without_bar<T, F: FnMut(T)>(&self, mut print: F) -> impl FnMut(T) + use<T, F> {
         move |value| output::without_bar(|| print(value))
     }

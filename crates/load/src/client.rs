@@ -14,7 +14,6 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::sync::Arc;
 
 /// The workloads whose operations can end before the turn of another client.
-const ALTERNATING: [&str; 2] = ["rr", "crr"];
 
 /// Runs `spec` with this layer and workload.
 ///
@@ -80,7 +79,7 @@ fn check(spec: &Spec) -> Result<(), Refusal> {
         wrong("\"sample_ns\" must be above 0")
     } else if spec.timeout_ns == Nanos::ZERO {
         wrong("\"timeout_ns\" must be above 0")
-    } else if spec.alternation.is_some() && !ALTERNATING.contains(&spec.workload.as_str()) {
+    } else if spec.alternation.is_some() && !spec.workload.is_of_round_trips() {
         Err(Refusal::Unsupported(format!("\"alternation\" of workload {:?}", spec.workload)))
     } else {
         spec.alternation.map_or(Ok(()), |turns| turns.check()).map_err(Refusal::BadSpec)

@@ -17,7 +17,7 @@ use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Flow, Layer, Progress, Response, Wrong};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
-use linerate_contract::{ErrorKind, Expect, Nanos, Role, Spec, page};
+use linerate_contract::{ErrorKind, Expect, Nanos, Role, Spec, Workload, page};
 use linerate_proto::websocket::decoder::{Decoder, Receiver};
 use linerate_proto::websocket::frame::Opcode;
 use linerate_proto::websocket::mask::Key;
@@ -137,7 +137,7 @@ thread_local! {
 }
 
 fn service<S: Service>(layer: &str) -> S {
-    let mut spec = Spec::new(Role::Server, layer, "rr");
+    let mut spec = Spec::new(Role::Server, layer.parse().expect("a known layer"), Workload::Rr);
     spec.size = 7;
     S::new(&spec).expect("a good spec")
 }
@@ -234,7 +234,7 @@ fn ask<L: Layer>(layer: &mut L, asked: u32, open: impl Fn(&[u8]) -> Vec<u8>, pie
 }
 
 fn client_spec(layer: &str) -> Spec {
-    let mut spec = Spec::new(Role::Client, layer, "rr");
+    let mut spec = Spec::new(Role::Client, layer.parse().expect("a known layer"), Workload::Rr);
     let address = LISTENER.with(|listener| listener.local_addr().expect("it is bound"));
     (spec.connect, spec.size) = (Some(address), 5);
     spec
@@ -293,7 +293,7 @@ mod tests {
         each_seed("datagrams", datagrams);
         let made = rcgen::generate_simple_self_signed(["linerate.test".to_owned()]).unwrap();
         let (authority, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let mut spec = Spec::new(Role::Server, "tls", "rr");
+        let mut spec = Spec::new(Role::Server, linerate_contract::Layer::Tls, Workload::Rr);
         let certificate = authority.clone();
         spec.tls = Some(Tls { certificate, key, authority, name: "linerate.test".into() });
         let ends = (TlsAcceptor::new(&spec).unwrap(), TlsConnector::new(&spec).unwrap());

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Bytes of all connections of the process beyond their own: one WebSocket message of the longest kind and
 /// half of another. With what 4,000 connections have themselves it is below 64 MiB.
 pub(crate) const SHARED: usize = 24 << 20;
-/// What each connection may keep beside that: twice the fields of a usual request on some streams.
+/// The bytes that each connection may keep beside the shared ones: twice the fields of a usual request on
+/// some streams.
 const OWN: usize = 4 << 10;
 /// The most of one connection of HTTP/2 or HTTP/3: four messages with the longest fields.
 const MOST: usize = 256 << 10;
 /// Fewer connections leave little.
 const MANY: usize = 64;
-/// What is left of the shared bytes.
+/// The rest of the shared bytes.
 static LEFT: AtomicUsize = AtomicUsize::new(SHARED);
 
 /// One connection's part of [`SHARED`]; given back when it is dropped.

@@ -114,7 +114,10 @@ pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
 pub fn prepare(spec: &Spec) -> Result<(), Refusal> {
     let descriptors = process::raise_descriptor_limit();
     process::follow_parent();
-    if spec.role == Role::Client && spec.layer != "none" && u64::from(spec.connections) > descriptors {
+    if spec.role == Role::Client
+        && spec.layer != linerate_contract::Layer::None
+        && u64::from(spec.connections) > descriptors
+    {
         return Err(Refusal::Failed(std::io::Error::other(format!(
             "\"connections\" is {}, and this process may open {descriptors} files (RLIMIT_NOFILE): ask for \
              fewer, or raise the limit (ulimit -n)",

@@ -26,7 +26,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Its token in epoll. Descriptors, and what is derived from them, are smaller.
+    /// The listener's token in epoll. Descriptors, and what is derived from them, are smaller.
     pub const TOKEN: u64 = u64::MAX - 2;
 
     /// A listening socket at `address`, and its address (port 0: the kernel's choice).
@@ -71,7 +71,7 @@ impl Listener {
         if self.full { RETRY_MILLIS.into() } else { EpollTimeout::NONE }
     }
 
-    /// The same for a loop with a time of its own.
+    /// When to try again, for a loop with a time of its own.
     pub fn retry(&self) -> Option<Nanos> {
         self.full.then_some(Nanos(u64::from(RETRY_MILLIS) * 1_000_000))
     }

@@ -13,6 +13,7 @@ use crate::refusal::Refusal;
 use details::{EventCounters, Row, Split};
 use linerate_contract::{
     Alternation, Causes, ErrorKind, Errors, HandshakeCounts, Nanos, Recorder, Spec, StreamCounts, TcpInfo,
+    Workload,
 };
 use paced::PacedCounters;
 use std::collections::BTreeMap;
@@ -78,7 +79,7 @@ pub struct Meter {
     tls: Option<String>,
     handshakes: Option<HandshakeCounts>,
     causes: Causes,
-    /// What no server should send, and was accepted.
+    /// Oddities that were accepted.
     accepted: BTreeMap<String, u64>,
     /// Responses of HTTP by status.
     statuses: BTreeMap<String, u64>,
@@ -96,7 +97,7 @@ impl Meter {
     /// # Errors
     /// `options.patience_ms` is no number.
     pub fn new(spec: &Spec, budget: Option<u64>) -> Result<Self, Refusal> {
-        let finishes = spec.workload == "stream";
+        let finishes = spec.workload == Workload::Stream;
         let patience = spec.number("patience_ms", 1..=MAX_PATIENCE_MS)?;
         Ok(Self {
             budget: budget.unwrap_or(u64::MAX),

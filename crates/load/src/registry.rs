@@ -24,19 +24,21 @@ use crate::workload::{
     crr::Crr, fanout, multiplexed::Multiplexed, paced::Paced, paced_lanes::PacedLanes, rr::Rr, stream,
 };
 use crate::{Refusal, client, server};
-use linerate_contract::{Describe, Done, Role, Spec};
+use linerate_contract::Layer as Protocol;
+use linerate_contract::{Describe, Done, Role, Spec, Workload};
 use linerate_proto::http::vary::varies;
+use std::collections::BTreeSet;
 
-/// What runs a client to its end.
+/// A function that runs a client to its end.
 type RunClient = fn(&Spec) -> Result<Done, Refusal>;
-/// What serves until SIGTERM.
+/// A function that serves until SIGTERM.
 type RunServer = fn(&Spec) -> Result<(), Refusal>;
 
 /// A supported pair of layer and workload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Combination {
-    layer: &'static str,
-    workload: &'static str,
+    layer: Protocol,
+    workload: Workload,
     client: RunClient,
     /// The client with an open loop (`rate`), where there is one.
     paced: Option<RunClient>,
@@ -46,7 +48,7 @@ pub(crate) struct Combination {
 }
 
 impl Combination {
-    const fn new(layer: &'static str, workload: &'static str, client: RunClient, server: RunServer) -> Self {
+    const fn new(layer: Protocol, workload: Workload, client: RunClient, server: RunServer) -> Self {
         Self { layer, workload, client, paced: None, several: [None; 2], server }
     }
 
@@ -62,23 +64,24 @@ impl Combination {
 }
 
 /// Operations one after the other on connections that stay.
-const fn rr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
-    Combination::new(layer, "rr", client::run::<L, Rr>, server).paced(client::run::<L, Paced<true>>)
+const fn rr<L: Layer>(layer: Protocol, server: RunServer) -> Combination {
+    Combination::new(layer, Workload::Rr, client::run::<L, Rr>, server).paced(client::run::<L, Paced<true>>)
 }
 
 /// A connection for each operation.
-const fn crr<L: Layer>(layer: &'static str, server: RunServer) -> Combination {
-    Combination::new(layer, "crr", client::run::<L, Crr>, server).paced(client::run::<L, Paced<false>>)
+const fn crr<L: Layer>(layer: Protocol, server: RunServer) -> Combination {
+    Combination::new(layer, Workload::Crr, client::run::<L, Crr>, server)
+        .paced(client::run::<L, Paced<false>>)
 }
 
 /// Transfers of content: the ends of the wires, and the framing.
-const fn stream<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> Combination {
+const fn stream<C: Wires, A: Wires, F: Framing + 'static>(layer: Protocol) -> Combination {
     let server = server::run::<SessionService<A, F, Streams>>;
-    Combination::new(layer, "stream", stream::run::<Sessions<C, F, Transfers>>, server)
+    Combination::new(layer, Workload::Stream, stream::run::<Sessions<C, F, Transfers>>, server)
 }
 
 /// HTTP over one kind of wires: a connection for each request, and connections that stay.
-const fn http<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
+const fn http<C: Wires, A: Wires>(layer: Protocol) -> [Combination; 2] {
     let server = server::run::<HttpService<A>>;
     [
         crr::<Http<C>>(layer, server).several(crr::<Http<C, true>>(layer, server)),
@@ -87,44 +90,44 @@ const fn http<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
 }
 
 /// Operations in lanes: a connection for each, and connections that stay.
-const fn lanes<L: Lanes>(layer: &'static str, server: RunServer) -> [Combination; 2] {
-    let crr = Combination::new(layer, "crr", client::run::<L, Multiplexed<false>>, server);
-    let rr = Combination::new(layer, "rr", client::run::<L, Multiplexed<true>>, server)
+const fn lanes<L: Lanes>(layer: Protocol, server: RunServer) -> [Combination; 2] {
+    let crr = Combination::new(layer, Workload::Crr, client::run::<L, Multiplexed<false>>, server);
+    let rr = Combination::new(layer, Workload::Rr, client::run::<L, Multiplexed<true>>, server)
         .paced(client::run::<L, PacedLanes>);
     [crr, rr]
 }
 
-/// The same, whose requests may differ.
+/// Combinations whose requests may differ.
 const fn with_several([crr, rr]: [Combination; 2]) -> [Combination; 2] {
     [crr.several(crr), rr.several(rr)]
 }
 
 /// HTTP/2 over one kind of wires.
-const fn h2<C: Wires, A: Wires>(layer: &'static str) -> [Combination; 2] {
+const fn h2<C: Wires, A: Wires>(layer: Protocol) -> [Combination; 2] {
     with_several(lanes::<H2Client<C>>(layer, server::run::<H2Service<A>>))
 }
 
 /// Operations on streams of QUIC.
-const fn quic<C: ClientProtocol, S: ServerProtocol>(layer: &'static str) -> [Combination; 2] {
+const fn quic<C: ClientProtocol, S: ServerProtocol>(layer: Protocol) -> [Combination; 2] {
     lanes::<Quic<C>>(layer, quic_server::run::<S>)
 }
 
 /// Both workloads of a session.
-const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: &'static str) -> [Combination; 2] {
+const fn session<C: Wires, A: Wires, F: Framing + 'static>(layer: Protocol) -> [Combination; 2] {
     let server = server::run::<SessionService<A, F, Echoes>>;
     [rr::<Sessions<C, F, RoundTrips>>(layer, server), stream::<C, A, F>(layer)]
 }
 
 type Tcp = Sessions<PlainWires, Raw, RoundTrips>;
-const HTTP: [Combination; 2] = http::<PlainWires, PlainWires>("http");
-const HTTPS: [Combination; 2] = http::<AnyTlsConnector, TlsAcceptor>("https");
-const H2C: [Combination; 2] = h2::<PlainWires, PlainWires>("h2c");
-const H2: [Combination; 2] = h2::<AnyTlsConnector, TlsAcceptor>("h2");
-const HTTP_3: [Combination; 2] = with_several(quic::<H3, H3Page>("h3"));
-const QUIC: [Combination; 2] = quic::<Perf, PerfService>("quic");
-const TLS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, Raw>("tls");
-const WEBSOCKET: [Combination; 2] = session::<PlainWires, PlainWires, WebSocket>("websocket");
-const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>("wss");
+const HTTP: [Combination; 2] = http::<PlainWires, PlainWires>(Protocol::Http);
+const HTTPS: [Combination; 2] = http::<AnyTlsConnector, TlsAcceptor>(Protocol::Https);
+const H2C: [Combination; 2] = h2::<PlainWires, PlainWires>(Protocol::H2c);
+const H2: [Combination; 2] = h2::<AnyTlsConnector, TlsAcceptor>(Protocol::H2);
+const HTTP_3: [Combination; 2] = with_several(quic::<H3, H3Page>(Protocol::H3));
+const QUIC: [Combination; 2] = quic::<Perf, PerfService>(Protocol::Quic);
+const TLS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, Raw>(Protocol::Tls);
+const WEBSOCKET: [Combination; 2] = session::<PlainWires, PlainWires, WebSocket>(Protocol::WebSocket);
+const WSS: [Combination; 2] = session::<TlsConnector, TlsAcceptor, WebSocket>(Protocol::Wss);
 
 /// Every combination, by layer and workload.
 pub(crate) const COMBINATIONS: &[Combination] = &[
@@ -138,17 +141,23 @@ pub(crate) const COMBINATIONS: &[Combination] = &[
     HTTP[1],
     HTTPS[0],
     HTTPS[1],
-    Combination::new("kcp", "stream", stream::run_once::<kcp::client::KcpClient>, kcp::server::run),
+    Combination::new(
+        Protocol::Kcp,
+        Workload::Stream,
+        stream::run_once::<kcp::client::KcpClient>,
+        kcp::server::run,
+    ),
     QUIC[0],
     QUIC[1],
-    crr::<Tcp>("tcp", server::run::<EchoService>),
-    Combination::new("tcp", "fanout", fanout::run::<Tcp>, server::run::<EchoService>),
-    rr::<Tcp>("tcp", server::run::<EchoService>),
-    stream::<PlainWires<Kernel>, PlainWires<Kernel>, Raw>("tcp"),
+    crr::<Tcp>(Protocol::Tcp, server::run::<EchoService>),
+    Combination::new(Protocol::Tcp, Workload::Fanout, fanout::run::<Tcp>, server::run::<EchoService>),
+    rr::<Tcp>(Protocol::Tcp, server::run::<EchoService>),
+    stream::<PlainWires<Kernel>, PlainWires<Kernel>, Raw>(Protocol::Tcp),
     TLS[0],
     TLS[1],
-    rr::<udp::echo::UdpEcho>("udp", udp::echo::serve),
-    Combination::new("udp", "stream", udp::client::run, udp::server::run).paced(udp::client::run),
+    rr::<udp::echo::UdpEcho>(Protocol::Udp, udp::echo::serve),
+    Combination::new(Protocol::Udp, Workload::Stream, udp::client::run, udp::server::run)
+        .paced(udp::client::run),
     WEBSOCKET[0],
     WEBSOCKET[1],
     WSS[0],
@@ -165,9 +174,9 @@ pub fn client(spec: &Spec) -> Result<Done, Refusal> {
     let request = spec.request.clone().unwrap_or_default();
     let is_varied = varies(spec.path.as_deref().unwrap_or("/"), &request)
         || spec.requests.iter().any(|one| varies(&one.path, &one.request));
-    if is_varied && !["http", "https"].contains(&spec.layer.as_str()) {
+    if is_varied && !spec.layer.is_http() {
         return Err(Refusal::Unsupported(
-            "requests that vary ({seq}, {rand:1:9}) over another layer than http".into(),
+            "requests that vary ({seq}, {rand:1:9}) over another layer than those of HTTP".into(),
         ));
     }
     let (field, client) = match (spec.requests.is_empty() && !is_varied, spec.rate) {
@@ -192,18 +201,14 @@ pub fn server(spec: &Spec) -> Result<(), Refusal> {
 
 /// Roles, layers and workloads of this program.
 pub fn describe() -> Describe {
-    let names = |name: fn(&Combination) -> &'static str| {
-        let mut names: Vec<String> = COMBINATIONS.iter().map(|row| name(row).to_owned()).collect();
-        names.sort();
-        names.dedup();
-        names
-    };
+    let layers: BTreeSet<Protocol> = COMBINATIONS.iter().map(|row| row.layer).collect();
+    let workloads: BTreeSet<Workload> = COMBINATIONS.iter().map(|row| row.workload).collect();
     Describe {
         name: "native".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         roles: vec![Role::Client, Role::Server],
-        layers: names(|row| row.layer),
-        workloads: names(|row| row.workload),
+        layers: layers.into_iter().collect(),
+        workloads: workloads.into_iter().collect(),
         ends: Vec::new(),
     }
 }
@@ -219,6 +224,8 @@ fn find(spec: &Spec) -> Result<&'static Combination, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_contract::Layer as Protocol;
+    use linerate_contract::Workload;
 
     #[test]
     fn each_combination_is_listed_once() {
@@ -232,19 +239,18 @@ mod tests {
     fn description_lists_every_layer_and_workload_of_the_table() {
         let described = describe();
         for row in COMBINATIONS {
-            assert!(described.layers.iter().any(|layer| layer == row.layer));
-            assert!(described.workloads.iter().any(|workload| workload == row.workload));
+            assert!(described.layers.iter().any(|layer| *layer == row.layer));
+            assert!(described.workloads.iter().any(|workload| *workload == row.workload));
         }
-        assert!(!described.workloads.iter().any(|workload| workload == "http" || workload == "churn"));
     }
 
     #[test]
     fn combinations_that_are_not_listed_are_unsupported() {
-        let mut spec = Spec::new(Role::Client, "http", "stream");
+        let mut spec = Spec::new(Role::Client, Protocol::Http, Workload::Stream);
         assert_eq!(client(&spec).unwrap_err().exit_status(), 127);
-        spec = Spec::new(Role::Server, "udp", "crr");
+        spec = Spec::new(Role::Server, Protocol::Udp, Workload::Crr);
         assert_eq!(server(&spec).unwrap_err().exit_status(), 127);
-        spec = Spec { rate: Some(10.0), ..Spec::new(Role::Client, "tcp", "stream") };
+        spec = Spec { rate: Some(10.0), ..Spec::new(Role::Client, Protocol::Tcp, Workload::Stream) };
         assert_eq!(client(&spec).unwrap_err().exit_status(), 127);
     }
 }

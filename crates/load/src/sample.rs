@@ -161,7 +161,7 @@ fn collect(messages: &Receiver<Message>, returns: &[Sender<Recorder>], mut print
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Role, Spec};
+    use linerate_contract::{Layer, Role, Spec, Workload};
 
     const EVERY: Nanos = Nanos(1_000);
 
@@ -174,7 +174,7 @@ mod tests {
     /// Two threads of 30 operations each; a thread takes a sample after each tenth.
     #[test]
     fn samples_exchange_the_histogram_and_the_end_restores_all_of_it() {
-        let spec = Spec::new(Role::Client, "tcp", "rr");
+        let spec = Spec::new(Role::Client, Layer::Tcp, Workload::Rr);
         let mut samplers = samplers(Some(EVERY), 2).unwrap();
         let mut whole = meter(&spec);
         let mut sum = meter(&spec);

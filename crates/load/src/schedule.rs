@@ -43,6 +43,11 @@ enum ArrivalShape {
         square: f64,
     },
     Turns(Box<InTurns>),
+    /// Recorded times, again and again.
+    Recorded {
+        times: Box<[Nanos]>,
+        gap: f64,
+    },
 }
 
 /// Arrivals in own turns alone. Those of a turn are drawn by the seed of its pair.
@@ -99,6 +104,7 @@ impl Schedule {
         let random = Pcg64Mcg::seed_from_u64(spec.seed.wrapping_add(u64::from(thread) << 32));
         let of_thread = gap * f64::from(threads);
         let shape = match (spec.arrival, spec.alternation, spec.duration_ns) {
+            _ if !spec.replay.is_empty() => recorded(spec, gap, threads)?,
             (Arrival::Ramp, Some(_), _) => {
                 return Err(Refusal::BadSpec(
                     "\"arrival\" ramp has no turns: leave out \"alternation\"".into(),
@@ -143,6 +149,20 @@ impl Schedule {
     }
 }
 
+/// The times of `replay`, which one thread keeps.
+fn recorded(spec: &Spec, gap: f64, threads: u32) -> Result<ArrivalShape, Refusal> {
+    let times: Box<[Nanos]> = spec.replay.iter().map(|(at, _)| *at).collect();
+    let requests = spec.requests.len().max(1);
+    let is_known = |(_, number): &(Nanos, u32)| (*number as usize) < requests;
+    let wrong = match () {
+        () if threads != 1 || spec.alternation.is_some() => "is for one thread, and without \"alternation\"",
+        () if !times.is_sorted() => "is in the order of its times",
+        () if !spec.replay.iter().all(is_known) => "has a number that is none of \"requests\"",
+        () => return Ok(ArrivalShape::Recorded { times, gap }),
+    };
+    Err(Refusal::BadSpec(format!("\"replay\" {wrong}")))
+}
+
 /// In (0, 1], so that the logarithm is finite; 53 bits are the precision of an f64.
 #[inline]
 fn uniform(random: &mut Pcg64Mcg) -> f64 {
@@ -170,6 +190,13 @@ impl Iterator for Schedule {
                 *at
             }
             ArrivalShape::Turns(turns) => return Some(turns.next()),
+            ArrivalShape::Recorded { times, gap } => {
+                // The last operation and the first one of the next time have a usual gap between them.
+                let (round, place) =
+                    ((self.number - 1) as usize / times.len(), (self.number - 1) as usize % times.len());
+                let span = times[times.len() - 1].0 + *gap as u64;
+                return Some(Nanos(round as u64 * span + times[place].0));
+            }
         };
         Some(Nanos(at as u64))
     }
@@ -178,10 +205,10 @@ impl Iterator for Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     fn spec(rate: f64, arrival: Arrival) -> Spec {
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         (spec.rate, spec.arrival, spec.duration_ns, spec.seed) =
             (Some(rate), arrival, Some(Nanos(1_000_000_000)), 7);
         spec
@@ -204,6 +231,19 @@ mod tests {
             assert_eq!(times.len(), 20_000);
             assert!(times.windows(2).all(|pair| pair[1] - pair[0] == 50_000));
         }
+    }
+
+    #[test]
+    fn recorded_times_are_kept_and_come_again_after_a_gap() {
+        let mut spec = spec(1.0, Arrival::Constant);
+        spec.replay = [0, 5, 5, 9].map(|second| (Nanos(second * 1_000_000_000), 0)).to_vec();
+        let times: Vec<u64> = Schedule::new(&spec, 0, 1).unwrap().unwrap().take(6).map(|at| at.0).collect();
+        assert_eq!(times, [0, 5, 5, 9, 10, 15].map(|second| second * 1_000_000_000));
+        assert!(Schedule::new(&spec, 0, 2).unwrap_err().to_string().contains("one thread"));
+        spec.replay[3].1 = 1;
+        assert!(Schedule::new(&spec, 0, 1).unwrap_err().to_string().contains("none of"));
+        spec.replay.swap(0, 1);
+        assert!(Schedule::new(&spec, 0, 1).unwrap_err().to_string().contains("order of its times"));
     }
 
     #[test]

@@ -24,10 +24,10 @@ const BATCH: usize = 256;
 const ACCEPTS: usize = 64;
 /// How often silent connections are looked for.
 const TICK: Duration = Duration::from_secs(10);
-/// A connection without an event for this many ticks is closed: its peer has vanished, or only uses a
+/// A connection without progress for this many ticks is closed: its peer has vanished, or only uses a
 /// descriptor. Five minutes; nginx closes idle connections after 75 s.
 const SILENT: u32 = 30;
-/// The same while no descriptor is left for a new connection.
+/// Silent ticks while no descriptor is left for a new connection.
 const SILENT_IF_FULL: u32 = 2;
 /// Tokens in epoll that no connection has: the wake-up descriptor and the timer.
 const WAKE_UP: u64 = u64::MAX;
@@ -64,6 +64,12 @@ pub trait Service: Clone + Send + Sized + 'static {
     /// Reads and answers as far as possible without waiting. The socket is watched for edges: it must be read
     /// until it is empty (`ended`: until its end, which has arrived), or written until it is full.
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate;
+
+    /// Whether the last turns were of use: a peer that only pings keeps a descriptor for nothing.
+    #[inline]
+    fn has_progress(_connection: &mut Self::Connection) -> bool {
+        true
+    }
 }
 
 /// Serves until SIGTERM or SIGINT.
@@ -113,7 +119,7 @@ struct Entry<C> {
     socket: OwnedFd,
     state: C,
     interest: EpollFlags,
-    /// The tick of the last event.
+    /// The tick of the last progress.
     active: u32,
 }
 
@@ -177,7 +183,7 @@ impl<S: Service> ServerLoop<S> {
         self.close_silent(if self.listener.is_full() { SILENT_IF_FULL } else { SILENT });
     }
 
-    /// Closes the connections without an event for `ticks` ticks.
+    /// Closes the connections without progress for `ticks` ticks.
     #[cold]
     fn close_silent(&mut self, ticks: u32) {
         let now = self.tick;
@@ -213,10 +219,11 @@ impl<S: Service> ServerLoop<S> {
     #[inline]
     fn turn(&mut self, place: usize, ended: bool) {
         let Some(entry) = &mut self.connections[place] else { return };
-        entry.active = self.tick;
         if !entry.advance(&mut self.service, &self.epoll, ended) {
             self.connections[place] = None;
             self.release();
+        } else if S::has_progress(&mut entry.state) {
+            entry.active = self.tick;
         }
     }
 }
@@ -250,33 +257,72 @@ impl<C> Entry<C> {
 mod tests {
     use super::*;
     use crate::layer::echo::EchoService;
-    use linerate_contract::Role;
+    use crate::layer::h2::H2Service;
+    use crate::layer::wire::plain::PlainWires;
+    use linerate_contract::{Layer, Role, Workload};
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    #[test]
-    fn silent_connections_are_closed_and_active_ones_are_not() {
-        let spec = Spec::new(Role::Server, "tcp", "rr");
-        let (service, waiter) = (EchoService::new(&spec).unwrap(), Waiter::from_spec(&spec).unwrap());
+    /// A server that the test turns by hand.
+    fn serving<S: Service>(layer: Layer) -> (ServerLoop<S>, std::net::SocketAddr) {
+        let spec = Spec::new(Role::Server, layer, Workload::Rr);
+        let (service, waiter) = (S::new(&spec).unwrap(), Waiter::from_spec(&spec).unwrap());
         let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let worker = ServerWorker::all(1).unwrap().remove(0);
-        let mut server = ServerLoop::new(service, waiter, listener, worker).unwrap();
+        (ServerLoop::new(service, waiter, listener, worker).unwrap(), address)
+    }
+
+    impl<S: Service> ServerLoop<S> {
+        /// Sends to the server, and gives the connection its turn.
+        fn takes(&mut self, from: &mut TcpStream, bytes: &[u8]) {
+            from.write_all(bytes).unwrap();
+            let of_peer = |entry: &Entry<_>| {
+                let peer = nix::sys::socket::getpeername::<nix::sys::socket::SockaddrStorage>;
+                crate::socket::socket_address(&peer(entry.socket.as_raw_fd()).unwrap())
+                    == from.local_addr().unwrap()
+            };
+            let place = self.connections.iter().position(|place| place.as_ref().is_some_and(of_peer));
+            self.turn(place.expect("it is open"), false);
+        }
+    }
+
+    #[test]
+    fn silent_connections_are_closed_and_active_ones_are_not() {
+        let (mut server, address) = serving::<EchoService>(Layer::Tcp);
         let mut silent = TcpStream::connect(address).unwrap();
         let mut active = TcpStream::connect(address).unwrap();
         server.accept();
         for _ in 0..SILENT {
             server.tick();
-            active.write_all(b"x").unwrap();
-            let of_peer = |entry: &Entry<_>| {
-                let peer = nix::sys::socket::getpeername::<nix::sys::socket::SockaddrStorage>;
-                crate::socket::socket_address(&peer(entry.socket.as_raw_fd()).unwrap())
-                    == active.local_addr().unwrap()
-            };
-            let place = server.connections.iter().position(|place| place.as_ref().is_some_and(of_peer));
-            server.turn(place.expect("it is open"), false);
+            server.takes(&mut active, b"x");
             active.read_exact(&mut [0]).unwrap();
         }
         assert_eq!(silent.read(&mut [0]).unwrap(), 0, "closed");
+        assert_eq!(server.connections.iter().flatten().count(), 1);
+    }
+
+    #[test]
+    fn a_client_of_http_2_that_only_pings_is_closed_and_one_with_requests_is_not() {
+        const PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        let (mut server, address) = serving::<H2Service<PlainWires>>(Layer::H2c);
+        let mut clients = [(); 2].map(|()| TcpStream::connect(address).unwrap());
+        server.accept();
+        let opening = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
+        for client in &mut clients {
+            server.takes(client, &opening);
+        }
+        for tick in 1..=SILENT {
+            server.tick();
+            // GET, http and / of the static table.
+            let stream = (2 * tick - 1) as u8;
+            let request = [0, 0, 3, 1, 5, 0, 0, 0, stream, 0x82, 0x86, 0x84];
+            server.takes(&mut clients[1], &[&request[..], &PING].concat());
+            if tick < SILENT {
+                server.takes(&mut clients[0], &PING);
+            }
+        }
+        let mut rest = Vec::new();
+        clients[0].read_to_end(&mut rest).expect("closed");
         assert_eq!(server.connections.iter().flatten().count(), 1);
     }
 }

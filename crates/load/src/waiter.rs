@@ -71,7 +71,7 @@ impl Waiter {
         Self::spinning(spec, Nanos::ZERO)
     }
 
-    /// The same with another default of `spin`.
+    /// A waiter with another default of `spin`.
     ///
     /// # Errors
     /// As [`Waiter::from_spec`].

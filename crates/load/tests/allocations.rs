@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "an allocator that counts is a GlobalAlloc")]
 
-use linerate_contract::{Event, Expect, Role, Spec, page};
+use linerate_contract::{Event, Expect, Role, Spec, Workload, page};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ struct Served(Child, SocketAddr);
 
 impl Served {
     fn start(layer: &str) -> Self {
-        let mut spec = Spec::new(Role::Server, layer, "rr");
+        let mut spec = Spec::new(Role::Server, layer.parse().unwrap(), Workload::Rr);
         (spec.listen, spec.size) = (Some("127.0.0.1:0".parse().unwrap()), 100);
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate-load"));
         let mut child = command.arg(spec.to_json()).stdout(Stdio::piped()).spawn().unwrap();
@@ -55,7 +55,7 @@ impl Drop for Served {
 
 /// Allocations of a whole run of a client.
 fn allocations(layer: &str, address: SocketAddr, operations: u64) -> u64 {
-    let mut spec = Spec::new(Role::Client, layer, "rr");
+    let mut spec = Spec::new(Role::Client, layer.parse().unwrap(), Workload::Rr);
     (spec.connect, spec.operations, spec.connections) = (Some(address), Some(operations), 2);
     spec.expect = Some(Expect::of_page(&page(100), 1));
     if layer == "h2c" {

@@ -21,7 +21,7 @@ impl Axes {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// These axes, with the values of `other` where it has the same axis.
+    /// The axes with the values of `other` where it has the same axis.
     pub fn with(&self, other: &Self) -> Self {
         let replaced = |name: &String, value: &String| other.get(name).unwrap_or(value).to_owned();
         Self(self.0.iter().map(|(name, value)| (name.clone(), replaced(name, value))).collect())

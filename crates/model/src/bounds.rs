@@ -18,7 +18,7 @@ const LONGEST_BUDGET: Nanos = Nanos(31 * 24 * 3_600 * 1_000_000_000);
 const LONGEST_LEARNED: Nanos = Nanos(3_600 * 1_000_000_000);
 /// Operations per second of an open loop.
 const HIGHEST_RATE: u64 = 10_000_000;
-/// The same of a closed loop, which is measured.
+/// The highest rate of a closed loop, which is measured.
 const HIGHEST_CAPACITY: f64 = 1e10;
 
 /// A relative difference that matters.

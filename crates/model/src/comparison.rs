@@ -17,7 +17,7 @@ pub struct PlannedComparison {
     pub system: Option<String>,
     /// The relative difference that matters.
     pub margin: f64,
-    /// The same of latencies.
+    /// The margin of latencies.
     #[serde(default)]
     pub latency_margin: LatencyMargin,
     /// The highest percentile of open loops that has to be decided.
@@ -157,7 +157,7 @@ pub const HEAD: &str = "head";
 pub struct PlannedArm {
     /// As on the command line.
     pub arm: String,
-    /// What it was at the time of the run: the commit of a revision.
+    /// The identity of the arm at the time of the run: the commit of a revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved: Option<String>,
 }

@@ -30,7 +30,7 @@ pub struct Stored {
     pub journal: Journal,
 }
 
-/// What a journal has: its units in its order, and a warning for each line that cannot be read.
+/// The content of a journal: its units in its order, and a warning for each line that cannot be read.
 #[derive(Debug, Clone, Default)]
 pub struct Journal {
     pub units: Vec<Unit>,
@@ -122,7 +122,7 @@ const NO_PANIC: &str = "no line of a journal ends the parser";
 /// The part of a journal that no thread has taken yet.
 struct Unread<J> {
     journal: J,
-    /// Those that were taken before.
+    /// Chunks that were taken before.
     chunks: usize,
     lines: usize,
     bytes: u64,

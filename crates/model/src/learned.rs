@@ -1,5 +1,5 @@
-//! What is found out about the servers of a comparison before their first unit. It is beside the plan, and
-//! changes nothing of it.
+//! The facts that are found out about the servers of a comparison before their first unit. They are beside
+//! the plan, and changes nothing of it.
 
 use crate::Expectation;
 use linerate_contract::Nanos;
@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 /// Responses on each connection in the shortest window.
 const RESPONSES: u64 = 3;
 
-/// What is known of the servers of a run.
+/// The facts about the servers of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// By subject, in their order.
     pub servers: Vec<LearnedServer>,
-    /// What `{upstream}` in the commands is.
+    /// The value of `{upstream}` in the commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<SocketAddr>,
     /// A correct response to each request, by the baseline's first ones, where the user does not say it.

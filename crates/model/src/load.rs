@@ -1,7 +1,7 @@
 //! What the user's own servers are asked, and what they run beside.
 
-use crate::{Place, PlannedRate, url};
-use linerate_contract::{Body, Nanos};
+use crate::{Place, PlannedRate};
+use linerate_contract::{Body, Layer, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub struct PlannedLoad {
     pub upstream: Option<String>,
     /// The working folder of all commands.
     pub folder: PathBuf,
-    /// What `{port}` and the variable PORT are.
+    /// The value of `{port}` and of the variable PORT.
     pub port: u16,
     /// True if the user named the port.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -33,7 +33,7 @@ pub struct PlannedLoad {
     pub requests_file: Option<PathBuf>,
     /// `http`, `https`, `h2c`, `h2`, or an echo over `tcp`, `udp` or `websocket`.
     #[serde(default = "http", skip_serializing_if = "is_http")]
-    pub layer: String,
+    pub layer: Layer,
     /// Bytes of an echo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
@@ -72,12 +72,12 @@ pub struct PlannedLoad {
 impl PlannedLoad {
     /// The servers speak TLS.
     pub fn has_tls(&self) -> bool {
-        url::layer_has_tls(&self.layer)
+        self.layer.has_tls()
     }
 
     /// The servers receive datagrams, and listen for nothing.
     pub fn is_of_datagrams(&self) -> bool {
-        url::layer_is_of_datagrams(&self.layer)
+        self.layer.is_of_datagrams()
     }
 
     /// Requests under way at the same time.
@@ -86,12 +86,13 @@ impl PlannedLoad {
     }
 }
 
-fn http() -> String {
-    "http".into()
+fn http() -> Layer {
+    Layer::Http
 }
 
-fn is_http(layer: &str) -> bool {
-    layer == "http"
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_http(layer: &Layer) -> bool {
+    *layer == Layer::Http
 }
 
 /// One HTTP request, in place of a plain GET of `/`.

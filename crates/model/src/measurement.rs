@@ -152,10 +152,10 @@ pub struct Measurement {
     /// absent where they are not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
-    /// What the kernel counted of the servers.
+    /// The kernel's counts of the servers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<Count, u64>,
-    /// What impaired links of the path did to packets while the client ran.
+    /// The counts of impaired links of the path while the client ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wires: Vec<WireCounts>,
     /// Flags of the lab, such as `cpu-shared` or `cpu-from-proc`.
@@ -196,7 +196,7 @@ pub struct PacketCounts {
 }
 
 impl PacketCounts {
-    /// Those after an earlier count.
+    /// The packets after an earlier count.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             packets: self.packets.saturating_sub(earlier.packets),

@@ -17,7 +17,7 @@ pub enum Metric {
     MibPerSecond,
     /// Gigabits (10^9) per second; higher is better.
     GbitPerSecond,
-    /// The same of what was sent, whether or not it arrived.
+    /// The rate of what was sent, whether or not it arrived.
     SentGbitPerSecond,
     /// Latency in microseconds, of all operations of a trial; lower is better.
     MeanLatency,

@@ -28,14 +28,14 @@ macro_rules! parameters {
                 }
             }
 
-            /// Those that are set.
+            /// The parameters that are set.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),*]
                     .into_iter()
                     .filter_map(|(name, value)| Some((name, value?)))
             }
 
-            /// These parameters with those of `other` in place of their own.
+            /// The parameters with those of `other` in place of their own.
             pub fn with(&self, other: &Self) -> Self {
                 Self { $($name: other.$name.or(self.$name)),* }
             }
@@ -61,7 +61,7 @@ parameters! {
     size
     /// Operations per second of an open loop.
     rate
-    /// The same in percent of what the row does in a closed loop, which is measured first.
+    /// The rate in percent of what the row does in a closed loop, which is measured first.
     load
     /// MTU of every link, in bytes.
     mtu

@@ -12,7 +12,7 @@ pub enum Place {
     /// Namespaces of this machine, which end with linerate: `lab`.
     #[default]
     Lab,
-    /// This machine, with its own network: `local`.
+    /// The machine itself, with its own network: `local`.
     Local,
     /// A machine that ssh(1) reaches: `ssh:NAME`.
     Ssh(String),

@@ -1,4 +1,4 @@
-//! What servers did, by function: samples of the sides of pairs, from units of their own that decide nothing.
+//! The functions of servers: samples of the sides of pairs, from units of their own that decide nothing.
 //! `profile.json` in the folder of a run contains a [`Profile`].
 
 use crate::Count;
@@ -32,7 +32,7 @@ pub struct PairProfile {
     /// System calls of each side in further windows, in the order of `cells`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<[CallWindow; 2]>,
-    /// What could not be had, and how to get it.
+    /// Sources that are lacking, and how to get them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<String>,
 }
@@ -55,12 +55,12 @@ pub struct CallWindow {
     pub operations: u64,
     /// By name, such as `write(2)`; `read(2) with EAGAIN` is the part that would have had to wait.
     pub calls: BTreeMap<String, u64>,
-    /// What the kernel counted meanwhile.
+    /// The kernel's counts meanwhile.
     #[serde(default)]
     pub counts: BTreeMap<Count, u64>,
 }
 
-/// What was sampled of a server in one window.
+/// The samples of a server in one window.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackSample {
     /// Functions, by their index in `stacks`.
@@ -72,7 +72,7 @@ pub struct StackSample {
     /// Samples for which there was no room.
     #[serde(default)]
     pub lost: u64,
-    /// What could not be had, and how to get it.
+    /// Sources that are lacking, and how to get them.
     #[serde(default)]
     pub lacking: Vec<String>,
 }

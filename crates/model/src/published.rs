@@ -122,7 +122,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Claim {
-    /// It is better.
+    /// The first is better.
     #[default]
     Ahead,
     /// The ratio is in this range.

@@ -6,7 +6,7 @@ use crate::path::NetworkPath;
 use crate::{
     Learned, Metric, Outcome, Place, PlannedComparison, PlannedLoad, Published, Sharing, Subject, pair_id,
 };
-use linerate_contract::{Nanos, Role};
+use linerate_contract::{Layer, Nanos, Role, Workload};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct Run {
     /// Set where a verdict on its subjects ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<PlannedComparison>,
-    /// What was found out about the servers of the comparison.
+    /// The facts about the servers of the comparison.
     #[serde(default, skip_serializing_if = "Learned::is_empty")]
     pub learned: Learned,
     /// RFC 3339, UTC.
@@ -55,7 +55,7 @@ pub struct Run {
     pub suites: Vec<PlannedSuite>,
 }
 
-/// What ends the measurements of a run.
+/// The rule that ends the measurements of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy<'a> {
     /// A fixed number of rounds, or intervals that are as narrow as the suites ask for.
@@ -296,8 +296,8 @@ pub struct PlannedCell {
     /// Such as `nginx/haproxy-http`.
     pub id: String,
     pub axes: Axes,
-    pub layer: String,
-    pub workload: String,
+    pub layer: Layer,
+    pub workload: Workload,
     pub path: NetworkPath,
     pub parameters: Parameters,
     /// Parameters in place of these while the systems are verified, and while they are warmed up (empty: not
@@ -322,7 +322,7 @@ pub struct PlannedCell {
     /// of it. Before that is measured, the rate is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<f64>,
-    /// Its work is a part of that of other rows: no competitor.
+    /// The work of the cell is a part of that of other rows: no competitor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_limit: bool,
     pub systems: Vec<PlannedSystem>,
@@ -342,7 +342,7 @@ impl PlannedCell {
         cell
     }
 
-    /// Its duets are open loops that alternate: they have latencies in place of a rate.
+    /// The duets of the cell are open loops that alternate: they have latencies in place of a rate.
     pub fn is_paced_in_turns(&self) -> bool {
         self.parameters.rate.is_some() && self.pairs == Some(Sharing::Alternating)
     }
@@ -373,10 +373,10 @@ pub struct PlannedSystem {
     /// Values in place of those that its manifest has for templates, of an arm with `set:`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Its CPU is busy whatever it has to do, by its manifest.
+    /// The system's CPU is busy whatever there is to do, by its manifest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spins: bool,
-    /// What it is, of linerate's own systems.
+    /// The description of one of linerate's own systems.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<String>,
 }

@@ -60,7 +60,7 @@ pub struct PlannedTarget {
 }
 
 impl Subject {
-    /// Its name in tables, which is the id of its cell; an arm is named by its settings.
+    /// The subject's name in tables, which is the id of its cell; an arm is named by its settings.
     pub fn name(&self) -> &str {
         match self {
             Self::System(arm) => &arm.arm,
@@ -78,7 +78,7 @@ impl Subject {
         }
     }
 
-    /// Its arm: that of the command line, or else its name.
+    /// The arm of the subject: that of the command line, or else its name.
     pub fn arm(&self) -> PlannedArm {
         let named = || PlannedArm { arm: self.name().to_owned(), resolved: None };
         self.given_arm().cloned().unwrap_or_else(named)
@@ -107,7 +107,7 @@ impl Subject {
         }
     }
 
-    /// Its role in all cells; a build of a system has that of its system in each cell.
+    /// The role of the subject in all cells; a build of a system has that of its system in each cell.
     pub fn role(&self) -> Option<Role> {
         match self {
             Self::System(_) => None,
@@ -121,7 +121,7 @@ impl Subject {
         !matches!(self, Self::Address(_))
     }
 
-    /// What is known of a server that runs already.
+    /// The address of a server that runs already.
     pub fn address(&self) -> Option<&PlannedAddress> {
         match self {
             Self::Address(address) => Some(address),
@@ -129,7 +129,7 @@ impl Subject {
         }
     }
 
-    /// What is done before and after all of it; builds of a system have no hooks.
+    /// The hooks before and after all of it; builds of a system have no hooks.
     pub fn hooks(&self) -> Option<&Hooks> {
         match self {
             Self::System(_) => None,

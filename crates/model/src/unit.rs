@@ -14,7 +14,7 @@ pub enum Sides {
     One(usize),
     /// A cell and its baseline at the same time. Equal for an A/A control.
     Two([usize; 2]),
-    /// The same under the second load of a comparison, on the same launch.
+    /// Two cells under the second load of a comparison, on the same launch.
     AtRate([usize; 2]),
     /// A cell beside itself; CPU time is taken from this role of one side.
     Probed(usize, Role),
@@ -166,7 +166,7 @@ impl Unit {
         }
     }
 
-    /// What two cells at the same time have.
+    /// The measurements of two cells at the same time.
     pub fn together(&self) -> Option<&Together> {
         match &self.found {
             Found::Alone(_) => None,
@@ -246,7 +246,7 @@ pub struct Probe {
 pub enum Sharing {
     /// Both run all the time, and the scheduler gives either side half of each CPU.
     Together,
-    /// They run by turns of some milliseconds: either has all CPUs, or none.
+    /// The sides run by turns of some milliseconds: either has all CPUs, or none.
     Turns,
     /// Both run all the time, and their clients send requests by turns: what is idle needs no CPU.
     Alternating,
@@ -290,7 +290,7 @@ pub struct SideWindow {
     pub latency: Option<Histogram>,
     /// CPU time (user and system) of each role's processes.
     pub cpu: BTreeMap<Role, Nanos>,
-    /// What the kernel counted of the servers.
+    /// The kernel's counts of the servers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<Count, u64>,
     /// CPU time that the brake used in place of the probed role.

@@ -1,5 +1,6 @@
 //! A URL: the protocol, the place of a server, and what is asked of it.
 
+use linerate_contract::Layer;
 use linerate_contract::nearest::suggestion;
 use std::fmt;
 
@@ -8,7 +9,7 @@ use std::fmt;
 pub struct Scheme {
     pub name: &'static str,
     /// The layer of the load engine that speaks it.
-    pub layer: &'static str,
+    pub layer: Layer,
     /// The port of a URL that has none; `None`: a URL must have one.
     port: Option<u16>,
     /// URLs have a path after the authority.
@@ -17,28 +18,28 @@ pub struct Scheme {
 
 /// All protocols. `h2c` and `grpc` are HTTP/2 with prior knowledge, `h2` and `grpcs` over TLS (ALPN h2).
 pub const SCHEMES: [Scheme; 14] = [
-    with_path("http", "http", 80),
-    with_path("https", "https", 443),
-    with_path("h2c", "h2c", 80),
-    with_path("h2", "h2", 443),
-    with_path("h3", "h3", 443),
-    with_path("grpc", "h2c", 80),
-    with_path("grpcs", "h2", 443),
-    without_path("tcp"),
-    without_path("tls"),
-    with_path("ws", "websocket", 80),
-    with_path("wss", "wss", 443),
-    without_path("udp"),
-    without_path("kcp"),
-    without_path("quic"),
+    with_path("http", Layer::Http, 80),
+    with_path("https", Layer::Https, 443),
+    with_path("h2c", Layer::H2c, 80),
+    with_path("h2", Layer::H2, 443),
+    with_path("h3", Layer::H3, 443),
+    with_path("grpc", Layer::H2c, 80),
+    with_path("grpcs", Layer::H2, 443),
+    without_path(Layer::Tcp),
+    without_path(Layer::Tls),
+    with_path("ws", Layer::WebSocket, 80),
+    with_path("wss", Layer::Wss, 443),
+    without_path(Layer::Udp),
+    without_path(Layer::Kcp),
+    without_path(Layer::Quic),
 ];
 
-const fn with_path(name: &'static str, layer: &'static str, port: u16) -> Scheme {
+const fn with_path(name: &'static str, layer: Layer, port: u16) -> Scheme {
     Scheme { name, layer, port: Some(port), has_path: true }
 }
 
-const fn without_path(name: &'static str) -> Scheme {
-    Scheme { name, layer: name, port: None, has_path: false }
+const fn without_path(layer: Layer) -> Scheme {
+    Scheme { name: layer.as_str(), layer, port: None, has_path: false }
 }
 
 impl Scheme {
@@ -55,12 +56,12 @@ impl Scheme {
     }
 
     pub fn has_tls(&self) -> bool {
-        layer_has_tls(self.layer)
+        self.layer.has_tls()
     }
 
     /// A server receives datagrams, and listens for nothing.
     pub fn is_of_datagrams(&self) -> bool {
-        layer_is_of_datagrams(self.layer)
+        self.layer.is_of_datagrams()
     }
 
     /// Operations are calls of gRPC.
@@ -70,18 +71,8 @@ impl Scheme {
 
     /// Operations are requests of any version of HTTP, or calls.
     pub fn is_of_requests(&self) -> bool {
-        ["http", "https", "h2c", "h2", "h3"].contains(&self.layer)
+        self.layer.is_http()
     }
-}
-
-/// The servers of this layer speak TLS.
-pub fn layer_has_tls(layer: &str) -> bool {
-    ["https", "h2", "h3", "tls", "wss", "quic"].contains(&layer)
-}
-
-/// The servers of this layer receive datagrams.
-pub fn layer_is_of_datagrams(layer: &str) -> bool {
-    ["udp", "kcp", "h3", "quic"].contains(&layer)
 }
 
 /// A URL in its parts.
@@ -189,12 +180,12 @@ impl fmt::Display for Url {
 }
 
 /// Spaces, and all beyond ASCII, as browsers and curl send them.
-fn encoded(path: &str) -> String {
-    let each = |byte: u8| match byte.is_ascii_graphic() {
-        true => char::from(byte).to_string(),
+pub fn encoded(path: impl AsRef<[u8]>) -> String {
+    let each = |byte: &u8| match byte.is_ascii_graphic() {
+        true => char::from(*byte).to_string(),
         false => format!("%{byte:02X}"),
     };
-    path.bytes().map(each).collect()
+    path.as_ref().iter().map(each).collect()
 }
 
 const NO_PORT: &str = "it has no port, a number from 1 to 65535";
@@ -213,7 +204,7 @@ mod tests {
 
     fn parts(text: &str) -> (&'static str, String, u16, String, String) {
         let url = Url::parse(text).unwrap();
-        (url.scheme.layer, url.host.clone(), url.port, url.authority(), url.path)
+        (url.scheme.layer.as_str(), url.host.clone(), url.port, url.authority(), url.path)
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub mod relay;
 pub mod tun_bridge;
 pub mod udp_faults;
 
-use linerate_contract::{Describe, Done, Role, Spec};
+use linerate_contract::{Describe, Done, Layer, Role, Spec, Workload};
 use linerate_load::Refusal;
 
 /// Options of a spec that only this program supports, beside those of the contract and of the load engine.
@@ -44,14 +44,16 @@ pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     if let (Role::Client | Role::Server, Some(limit)) = (spec.role, spec.options.get("limit")) {
         return limit::run(limit, spec);
     }
-    match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
+    match (spec.role, spec.layer, spec.workload) {
         (Role::Relay, ..) => relay::run(spec).map(|()| None),
-        (Role::Client, "none", "dispatch") if spec.rate.is_some() => {
+        (Role::Client, Layer::None, Workload::Dispatch) if spec.rate.is_some() => {
             Err(Refusal::Unsupported(format!("\"rate\" with workload {:?}", spec.workload)))
         }
-        (Role::Client, "none", "dispatch") => dispatch::run(spec).map(Some),
-        (Role::Server, "http", _) if http_faults::is_requested(spec) => http_faults::run(spec).map(|()| None),
-        (Role::Server, "udp", "stream") if udp_faults::is_requested(spec) => {
+        (Role::Client, Layer::None, Workload::Dispatch) => dispatch::run(spec).map(Some),
+        (Role::Server, Layer::Http, _) if http_faults::is_requested(spec) => {
+            http_faults::run(spec).map(|()| None)
+        }
+        (Role::Server, Layer::Udp, Workload::Stream) if udp_faults::is_requested(spec) => {
             udp_faults::run(spec).map(|()| None)
         }
         (role, ..) => {
@@ -67,8 +69,8 @@ pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
 pub fn describe() -> Describe {
     let mut described = linerate_load::describe();
     described.roles = vec![Role::Client, Role::Relay, Role::Server];
-    described.layers.push("none".into());
-    described.workloads.extend(["dispatch", "relay"].map(String::from));
+    described.layers.push(Layer::None);
+    described.workloads.extend([Workload::Dispatch, Workload::Relay]);
     described.layers.sort();
     described.workloads.sort();
     described

@@ -106,7 +106,7 @@ fn forward(from: &File, to: &File) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn two_numbers_are_two_descriptors_and_anything_else_is_refused() {
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_unknown_bridge_is_refused_by_name_and_none_is_needed() {
-        let mut spec = Spec::new(Role::Server, "tcp", "rr");
+        let mut spec = Spec::new(Role::Server, Layer::Tcp, Workload::Rr);
         assert!(start(&spec).is_ok());
         spec.options.insert("tun_bridge".into(), "fast".into());
         assert!(start(&spec).unwrap_err().to_string().contains("fast"));

@@ -135,13 +135,13 @@ impl FaultyPath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
     use linerate_contract::datagram::Account;
+    use linerate_contract::{Layer, Role, Workload};
 
     const FLOWS: [&str; 2] = ["10.0.0.1:1000", "10.0.0.2:1000"];
 
     fn path(options: &[(&str, &str)]) -> Result<FaultyPath, Refusal> {
-        let mut spec = Spec::new(Role::Server, "udp", "stream");
+        let mut spec = Spec::new(Role::Server, Layer::Udp, Workload::Stream);
         spec.options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         FaultyPath::from_spec(&spec)
     }

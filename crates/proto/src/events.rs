@@ -2,14 +2,14 @@
 
 use std::str::FromStr;
 
-/// What an event is.
+/// The kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// What ends with an empty line (HTML Standard, section 9.2.5).
+    /// Text that ends with an empty line (HTML Standard, section 9.2.5).
     ServerSent,
-    /// What ends with a line feed, such as a line of JSON.
+    /// Text that ends with a line feed, such as a line of JSON.
     Line,
-    /// What arrives together.
+    /// Bytes that arrive together.
     Piece,
 }
 
@@ -41,7 +41,7 @@ pub struct Events {
 enum Line {
     #[default]
     Empty,
-    /// It begins with a colon, and only keeps the connection open.
+    /// A line that begins with a colon, and only keeps the connection open.
     Comment,
     Field,
 }

@@ -170,7 +170,7 @@ impl Opener {
         RecordKey::new(secrets).map(Self)
     }
 
-    /// What is in a whole record.
+    /// The content of a whole record.
     ///
     /// # Errors
     /// The record is none, or was not made by this key and number.

@@ -3,7 +3,7 @@
 use super::model::{Comparison, ShareOf};
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
 
-/// What is in parentheses behind a number.
+/// The ends in parentheses behind a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Ends {
     /// A 95 % interval.
@@ -78,14 +78,14 @@ impl Ends {
 pub(crate) struct Digits(i32);
 
 impl Digits {
-    /// Those of values: whoever divides two of them gets the ratio to its three digits.
+    /// Digits of values: whoever divides two of them gets the ratio to its three digits.
     pub(crate) const OF_VALUES: Self = Self(4);
-    /// Those of factors and of values without an interval: `3.14`.
+    /// Digits of factors and of values without an interval: `3.14`.
     pub(crate) const OF_FACTORS: Self = Self(3);
     const FEWEST: i32 = 3;
     const MOST: i32 = 4;
 
-    /// Those of ratios: as many as the narrowest interval of the column justifies, within [`Self::FEWEST`]
+    /// Digits of ratios: as many as the narrowest interval of the column justifies, within [`Self::FEWEST`]
     /// and [`Self::MOST`].
     pub(crate) fn of_ratios(numbers: impl Iterator<Item = (f64, Ends)>) -> Self {
         let justified = |(value, ends): (f64, Ends)| {

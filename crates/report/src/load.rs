@@ -10,7 +10,7 @@ use super::load_json::{EventsJson, LoadJson, OperationsJson, RunJson};
 use super::load_series;
 use super::numbers::{count, counted, plain};
 use linerate_contract::{
-    Adherence, Arrival, Counts, Done, Errors, HandshakeCounts, Nanos, Sample, Spec, StreamCounts,
+    Adherence, Arrival, Counts, Done, Errors, HandshakeCounts, Nanos, Sample, Spec, StreamCounts, Workload,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -216,7 +216,7 @@ pub(super) fn micros(nanos: u64) -> f64 {
 }
 
 pub(super) fn loop_kind(spec: &Spec) -> String {
-    let keep = if spec.workload == "crr" { ", a new connection for each request" } else { "" };
+    let keep = if spec.workload == Workload::Crr { ", a new connection for each request" } else { "" };
     let spin = match spec.options.get("spin").map(String::as_str) {
         None => String::new(),
         Some("always") => ", threads never sleep".into(),
@@ -358,7 +358,7 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
     }
 }
 
-/// Those that at least one value lies beyond.
+/// The percentiles that at least one value lies beyond.
 pub(super) fn percentiles(counts: &Counts) -> BTreeMap<&'static str, f64> {
     let mut all = BTreeMap::new();
     let Some(mean) = counts.mean() else { return all };

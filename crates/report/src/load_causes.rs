@@ -2,7 +2,7 @@
 //! next step.
 
 use super::numbers::plain;
-use linerate_contract::{Done, ErrorKind, Spec, TlsFailure};
+use linerate_contract::{Done, ErrorKind, Layer, Spec, TlsFailure};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +18,7 @@ pub(super) struct CauseJson {
     pub(super) text: Option<String>,
     /// The bytes of the server that show it, escaped.
     pub(super) bytes: Option<String>,
-    /// What can be done.
+    /// The next step.
     pub(super) next: Option<&'static str>,
 }
 
@@ -56,28 +56,26 @@ fn usual(spec: &Spec, kind: ErrorKind) -> Option<String> {
     }
 }
 
-/// What helps, where that is known.
+/// The next step, where one is known.
 fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) -> Option<&'static str> {
-    let layer = spec.layer.as_str();
-    let is_plain = ["http", "websocket", "h2c"].contains(&layer);
-    let has_statuses = ["http", "https", "h2c", "h2", "h3"].contains(&layer);
-    let is_of_datagrams = ["udp", "kcp", "quic", "h3"].contains(&layer);
+    let layer = spec.layer;
+    let is_plain = matches!(layer, Layer::Http | Layer::WebSocket | Layer::H2c);
     match kind {
         _ if text.contains("speaks TLS") => Some("the URL with TLS: https, h2, wss"),
         _ if text.contains("speaks HTTP/2") => Some("the URL of HTTP/2: h2c, h2"),
         _ if text.contains("speaks HTTP/1.1") => Some("the URL of HTTP/1.1: http, https"),
         ErrorKind::EmptyResponse if is_plain => Some("if the port speaks TLS: https, h2, wss"),
-        ErrorKind::WrongStatus if has_statuses && !text.contains("gRPC") => {
+        ErrorKind::WrongStatus if layer.is_http() && !text.contains("gRPC") => {
             Some("if the status is right: --expect status=N")
         }
-        ErrorKind::WrongLength | ErrorKind::WrongContent if ["websocket", "wss"].contains(&layer) => {
+        ErrorKind::WrongLength | ErrorKind::WrongContent if layer.is_websocket() => {
             Some("the server must send back what it gets; one that speaks first: --greetings N")
         }
         ErrorKind::WrongLength | ErrorKind::WrongContent if text.contains("sent") => {
             Some("the server must send back what it gets")
         }
         ErrorKind::ConnectRefused => Some("nothing listens there"),
-        ErrorKind::ConnectTimeout if is_of_datagrams => {
+        ErrorKind::ConnectTimeout if layer.is_of_datagrams() => {
             Some("nothing answers there: check the address, the protocol and a firewall")
         }
         ErrorKind::ConnectTimeout => Some("a firewall, or more connections at once than the server accepts"),
@@ -106,13 +104,13 @@ fn next_of_tls(failure: TlsFailure) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Cause, Role};
+    use linerate_contract::{Cause, Role, Workload};
 
-    fn shown(layer: &str, kind: ErrorKind, cause: Option<Cause>) -> String {
+    fn shown(layer: Layer, kind: ErrorKind, cause: Option<Cause>) -> String {
         let mut done = Done::default();
         done.errors.add(kind, 3);
         done.causes.0.extend(cause.map(|cause| (kind, cause)));
-        let all = causes(&Spec::new(Role::Client, layer, "rr"), &done);
+        let all = causes(&Spec::new(Role::Client, layer, Workload::Rr), &done);
         all.iter().map(CauseJson::sentence).collect::<Vec<_>>().join("\n")
     }
 
@@ -120,15 +118,16 @@ mod tests {
     fn a_failure_has_its_cause_its_bytes_and_the_next_step() {
         let speaks = Cause::showing("not a response of HTTP/1.1: the server speaks TLS there", b"\x15\x03");
         assert_eq!(
-            shown("http", ErrorKind::Malformed, Some(speaks)),
+            shown(Layer::Http, ErrorKind::Malformed, Some(speaks)),
             r#"malformed: not a response of HTTP/1.1: the server speaks TLS there ("\x15\x03"); "#.to_owned()
                 + "the URL with TLS: https, h2, wss"
         );
         assert_eq!(
-            shown("http", ErrorKind::EmptyResponse, None),
+            shown(Layer::Http, ErrorKind::EmptyResponse, None),
             "empty_reply: if the port speaks TLS: https, h2, wss"
         );
-        let status = shown("https", ErrorKind::WrongStatus, Some(Cause::new("status 404 in place of 200")));
+        let status =
+            shown(Layer::Https, ErrorKind::WrongStatus, Some(Cause::new("status 404 in place of 200")));
         assert_eq!(
             status,
             "wrong_status: status 404 in place of 200; if the status is right: --expect status=N"
@@ -136,11 +135,11 @@ mod tests {
         let unknown =
             Cause::of_tls(TlsFailure::UnknownAuthority, "the certificate is of an unknown authority");
         assert_eq!(
-            shown("h2", ErrorKind::TlsFailed, Some(unknown)),
+            shown(Layer::H2, ErrorKind::TlsFailed, Some(unknown)),
             "tls_failed: the certificate is of an unknown authority; --authority FILE to trust it, or \
              --insecure"
         );
-        let late = shown("tcp", ErrorKind::Timeout, None);
+        let late = shown(Layer::Tcp, ErrorKind::Timeout, None);
         assert_eq!(late, "timeout: no whole response within 10.0 s; a longer time is --timeout");
     }
 }

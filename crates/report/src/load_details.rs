@@ -81,7 +81,7 @@ pub(super) fn by_request<'a>(spec: &'a Spec, done: &'a Done) -> Vec<RequestJson<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{ErrorKind, Errors, Request, Role};
+    use linerate_contract::{ErrorKind, Errors, Layer, Request, Role, Workload};
 
     fn counts(nanos: u64, n: u64) -> Counts {
         Counts { pairs: vec![(nanos, n)], min: nanos, max: nanos }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn each_of_several_requests_has_a_row_and_percentiles_only_where_values_lie_beyond_them() {
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         let one = |path: &str| {
             let request = Request::default();
             WeightedRequest { path: path.into(), request, expect: None, weight: 1 }

@@ -5,7 +5,7 @@ use super::load_causes::causes;
 use super::load_json::{DatagramsJson, LoadJson, RunJson, StreamJson, StreamsJson};
 use super::load_series;
 use super::numbers::{count, counted, plain};
-use linerate_contract::{Bytes, Done, Nanos, Sample, Spec};
+use linerate_contract::{Bytes, Done, Layer, Nanos, Sample, Spec};
 use std::fmt::Write;
 
 const BITS_PER_GBIT: f64 = 1e9;
@@ -21,7 +21,7 @@ fn direction(spec: &Spec) -> &'static str {
 
 /// Whether the server counts what arrives, and reports it at the end.
 pub fn has_datagrams(spec: &Spec) -> bool {
-    matches!(spec.layer.as_str(), "udp" | "kcp")
+    matches!(spec.layer, Layer::Udp | Layer::Kcp)
 }
 
 fn gbit(bytes: Bytes, time: Nanos) -> f64 {
@@ -31,7 +31,7 @@ fn gbit(bytes: Bytes, time: Nanos) -> f64 {
 
 /// Options of `linerate serve` for the peer.
 pub fn served(spec: &Spec) -> &'static str {
-    if reads(spec) && spec.layer != "tcp" { "--stream --reverse" } else { "--stream" }
+    if reads(spec) && spec.layer != Layer::Tcp { "--stream --reverse" } else { "--stream" }
 }
 
 /// ` 3.5 s   to server 35.2 Gbit/s, round trip 45.0 us   from server 33.1 Gbit/s, round trip 47.0 us`
@@ -56,10 +56,10 @@ pub fn text(target: &str, runs: &[(Spec, Done)]) -> String {
         datagrams(&mut out, target, first, done);
         return out;
     }
-    let each = if first.layer == "tcp" { "writes" } else { "messages" };
+    let each = if first.layer == Layer::Tcp { "writes" } else { "messages" };
     let mut row = |name: &str, value: String| _ = writeln!(out, "{name:<14}{value}");
     row(
-        &first.layer,
+        first.layer.as_str(),
         format!(
             "{target}, {} each way, {each} of {} bytes",
             counted(first.connections, "connection"),
@@ -120,7 +120,7 @@ fn datagrams(out: &mut String, target: &str, spec: &Spec, done: &Done) {
     let took = done.end_ns.since(done.start_ns);
     let mut line = |name: &str, value: String| _ = writeln!(out, "{name:<12}{value}");
     let flows = counted(spec.connections, "flow");
-    line(&spec.layer, format!("{target}, {flows}, {} bytes per send", count(spec.size)));
+    line(spec.layer.as_str(), format!("{target}, {flows}, {} bytes per send", count(spec.size)));
     let operations = done.operations as f64 / took.as_secs_f64().max(f64::MIN_POSITIVE);
     line(
         "received",
@@ -128,7 +128,7 @@ fn datagrams(out: &mut String, target: &str, spec: &Spec, done: &Done) {
             "{} Gbit/s, {} {} per second, {} s",
             plain(gbit(done.bytes, took)),
             count(operations as u64),
-            if spec.layer == "udp" { "datagrams" } else { "writes" },
+            if spec.layer == Layer::Udp { "datagrams" } else { "writes" },
             plain(took.as_secs_f64())
         ),
     );
@@ -177,10 +177,10 @@ pub fn json(runs: &[(Spec, Done)], samples: &[Vec<Sample>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Datagrams, ErrorKind, Role, TcpEnds, TcpInfo};
+    use linerate_contract::{Datagrams, ErrorKind, Role, TcpEnds, TcpInfo, Workload};
 
     fn run(direction: &str) -> (Spec, Done) {
-        let mut spec = Spec::new(Role::Client, "tcp", "stream");
+        let mut spec = Spec::new(Role::Client, Layer::Tcp, Workload::Stream);
         (spec.size, spec.connections) = (131_072, 4);
         spec.options.insert("direction".into(), direction.into());
         let client =
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_text_has_received_and_lost_datagrams() {
-        let mut spec = Spec::new(Role::Client, "udp", "stream");
+        let mut spec = Spec::new(Role::Client, Layer::Udp, Workload::Stream);
         spec.size = 1_472;
         let mut done = Done {
             operations: 999_000,

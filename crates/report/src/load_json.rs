@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// What a load prints, by the way its operations are counted.
+/// The JSON of a load, by the way its operations are counted.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(untagged)]
@@ -94,7 +94,7 @@ pub(super) struct EventsJson {
 pub(super) struct RequestJson<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
-    /// Those that succeeded.
+    /// Operations that succeeded.
     pub(super) operations: u64,
     pub(super) failed: u64,
     /// Failed ones by kind.
@@ -104,7 +104,7 @@ pub(super) struct RequestJson<'a> {
     pub(super) latency_us: BTreeMap<&'static str, f64>,
 }
 
-/// The same load several times (`--repeat`).
+/// One load several times (`--repeat`).
 #[derive(Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub(super) struct RepeatsJson<'a> {

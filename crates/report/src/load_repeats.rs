@@ -103,10 +103,10 @@ fn of_micros(micros: f64) -> String {
 mod tests {
     use super::super::load::Words;
     use super::*;
-    use linerate_contract::{Done, Nanos, Role, Spec};
+    use linerate_contract::{Done, Layer, Nanos, Role, Spec, Workload};
 
     fn printed(runs: u64) -> (String, serde_json::Value) {
-        let spec = Spec::new(Role::Client, "http", "rr");
+        let spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         let done = |run| Done {
             operations: 1_000 + run,
             end_ns: Nanos(1_000_000_000),

@@ -127,8 +127,8 @@ pub struct TableReport {
     pub column_values: Vec<String>,
     /// The relative difference that matters: smaller ones can be `within the margin`.
     pub margin: f64,
-    /// Its rows were looked at while they were measured, and the verdict on all of them is above the tables:
-    /// it has no tiers.
+    /// The rows were looked at while they were measured, and the verdict on all of them is above the tables,
+    /// which have no tiers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_sequential: bool,
     /// Set where the true values are known: the relative difference from the truth that a right value may
@@ -196,7 +196,7 @@ pub struct TableCell {
 }
 
 impl TableCell {
-    /// Its value is that of its baseline by the ratio, and not that of its trials alone.
+    /// The cell's value is that of its baseline by the ratio, and not that of its trials alone.
     pub fn is_by_ratio(&self) -> bool {
         self.value.is_some() && self.vs_baseline.as_ref().is_some_and(|found| found.with_value.is_some())
     }
@@ -224,7 +224,7 @@ impl TableReport {
         !self.is_sequential && [&self.rows, &self.columns].into_iter().any(|axis| axis == LOAD_AXIS)
     }
 
-    /// Its first metric.
+    /// The first metric of the table.
     pub fn quantity(&self) -> Option<Quantity> {
         match self.unit {
             TableUnit::One(quantity) => Some(quantity),

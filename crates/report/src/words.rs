@@ -212,7 +212,7 @@ pub(super) fn bound(bound: Bottleneck) -> String {
     }
 }
 
-/// What a metric is, empty where its unit says it, and the unit.
+/// The name of a metric, empty where its unit says it, and the unit.
 pub(super) fn parts(quantity: Quantity) -> (&'static str, String) {
     let (name, unit) = match quantity.metric {
         Metric::Seconds => ("", "seconds"),

@@ -20,11 +20,11 @@ pub mod stream;
 
 use linerate_contract::datagram::{LARGEST, SMALLEST};
 use linerate_contract::{Describe, Direction, Refusal, Role, Spec, page};
+use std::str::FromStr;
 
 /// The output of role `describe`.
 #[must_use]
 pub fn describe(name: &str, version: &str, roles: &[Role], layers: &[&str], workloads: &[&str]) -> Describe {
-    let names = |list: &[&str]| list.iter().map(ToString::to_string).collect();
     Describe {
         name: name.into(),
         version: version.into(),
@@ -33,6 +33,14 @@ pub fn describe(name: &str, version: &str, roles: &[Role], layers: &[&str], work
         workloads: names(workloads),
         ends: Vec::new(),
     }
+}
+
+/// Names of the contract.
+///
+/// # Panics
+/// Of a name that the contract has not.
+fn names<T: FromStr<Err = String>>(all: &[&str]) -> Vec<T> {
+    all.iter().map(|name| name.parse().unwrap_or_else(|reason| panic!("{reason}"))).collect()
 }
 
 /// The refusal of a role, layer or workload.

@@ -4,7 +4,7 @@
 use crate::client::{RETRY, shares, watched};
 use bytes::Bytes;
 use linerate_contract::tally::Tally;
-use linerate_contract::{Done, ErrorKind, Refusal, Spec, Window, clock, page};
+use linerate_contract::{Done, ErrorKind, Refusal, Spec, Window, Workload, clock, page};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl Requests {
             return Err(Refusal::BadSpec("a client needs \"operations\" or \"duration_ns\"".into()));
         }
         let response = spec.number("answer", 0..=u64::MAX)?.unwrap_or(spec.size);
-        let most = if spec.workload == "rr" { MOST_STREAMS } else { 1 };
+        let most = if spec.workload == Workload::Rr { MOST_STREAMS } else { 1 };
         let streams = spec.number("streams", 1..=most)?.unwrap_or(1) as u32;
         let mut request = page(spec.size as usize);
         request[..PREFIX].copy_from_slice(&response.to_be_bytes());
@@ -89,7 +89,7 @@ impl Requests {
     /// The client: on each connection a task for every stream that is under way (`rr`), or a connection for
     /// each request (`crr`).
     pub async fn run<P: Peer>(self, spec: &Spec, peer: P) -> Done {
-        let (requests, peer, persists) = (Arc::new(self), Arc::new(peer), spec.workload == "rr");
+        let (requests, peer, persists) = (Arc::new(self), Arc::new(peer), spec.workload == Workload::Rr);
         let mut shared = Vec::new();
         for _ in 0..spec.connections {
             let connection = if persists { peer.connect().await.ok() } else { None };

@@ -260,11 +260,11 @@ fn error_kind(error: &io::Error) -> ErrorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Done, Role, Window, page};
+    use linerate_contract::{Done, Layer, Role, Window, Workload, page};
     use std::time::Duration;
 
     fn spec(direction: &str) -> Spec {
-        let mut spec = Spec::new(Role::Client, "tcp", "stream");
+        let mut spec = Spec::new(Role::Client, Layer::Tcp, Workload::Stream);
         spec.size = 1000;
         spec.bytes = Some(2500);
         spec.set_option("direction", direction);

@@ -11,7 +11,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use linerate_contract::program::{self, Refusal};
-use linerate_contract::{Describe, Done, Role, Spec, page};
+use linerate_contract::{Describe, Done, Layer, Role, Spec, page};
 use linerate_sdk::{server, unsupported};
 use std::convert::Infallible;
 
@@ -33,7 +33,7 @@ fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
 
 fn serve(spec: &Spec) -> Result<(), Refusal> {
     let page = Bytes::from(page(spec.size as usize));
-    let is_h2 = spec.layer == "h2c";
+    let is_h2 = spec.layer == Layer::H2c;
     server::serve(spec, async |address| {
         let listener = server::listen(address)?;
         let address = listener.local_addr()?;

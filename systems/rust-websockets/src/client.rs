@@ -4,7 +4,7 @@ use crate::{Library, Number, Socket, number, tls};
 use bytes::Bytes;
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::Tally;
-use linerate_contract::{Direction, Done, ErrorKind, Nanos, Spec, Window, clock, page};
+use linerate_contract::{Direction, Done, ErrorKind, Nanos, Spec, Window, Workload, clock, page};
 use linerate_sdk::client::{Target, watched};
 use linerate_sdk::content::{Content, PERIOD};
 use std::cell::{Cell, OnceCell};
@@ -16,7 +16,7 @@ const LARGEST_MESSAGE: u64 = 65_536;
 
 pub(crate) async fn run<L: Library>(spec: Spec) -> Result<Done, Refusal> {
     let bad = |text: &str| Refusal::BadSpec(text.into());
-    let is_stream = spec.workload == "stream";
+    let is_stream = spec.workload == Workload::Stream;
     if is_stream && spec.bytes.is_none_or(|bytes| bytes == 0) {
         return Err(bad("\"bytes\" is missing"));
     }
@@ -71,13 +71,13 @@ struct Task {
 
 impl Task {
     fn new(spec: Spec) -> Result<Self, Refusal> {
-        let is_stream = spec.workload == "stream";
+        let is_stream = spec.workload == Workload::Stream;
         Ok(Self {
             target: Target::new(&spec)?,
             transfers: spec.transfers()?,
             client_writes: is_stream && spec.direction()? == Direction::ClientWrites,
             content: Content::new((spec.size as usize).max(PERIOD)),
-            message: page(if spec.workload == "rr" { spec.size as usize } else { 0 }).into(),
+            message: page(if spec.workload == Workload::Rr { spec.size as usize } else { 0 }).into(),
             left: Cell::new(spec.operations.unwrap_or(u64::MAX)),
             window: OnceCell::new(),
             spec,
@@ -186,7 +186,7 @@ impl Task {
     async fn work(&self, socket: &mut impl Socket) -> Tally {
         let (mut tally, progress) = (self.window().tally(), AtomicU64::new(0));
         let all = async {
-            if self.spec.workload == "rr" {
+            if self.spec.workload == Workload::Rr {
                 return self.rr(socket, &mut tally, &progress).await;
             }
             let mut made = 0;
@@ -230,7 +230,7 @@ async fn drive<K: Socket + 'static>(
         let Ok(tally) = each.await else { continue };
         sum.merge(&tally);
     }
-    let is_rr = task.spec.workload == "rr";
+    let is_rr = task.spec.workload == Workload::Rr;
     let verified = |operations, bytes| if is_rr { operations } else { bytes };
     Done { tls: tls.and_then(Cell::take), ..window.done(&sum, verified) }
 }

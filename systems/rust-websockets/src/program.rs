@@ -2,7 +2,7 @@
 
 use crate::{Library, client, server};
 use linerate_contract::program::{self, Refusal};
-use linerate_contract::{Direction, Done, Role, Spec};
+use linerate_contract::{Direction, Done, Role, Spec, Workload};
 use linerate_sdk::unsupported;
 
 /// Runs the spec of `argv[1]`, and ends the process.
@@ -27,7 +27,7 @@ fn run<L: Library>(spec: &Spec) -> Result<Option<Done>, Refusal> {
         return Err(Refusal::BadSpec("\"connections\" and \"timeout_ns\" must be above 0".into()));
     }
     let bad = |text: &str| Err(Refusal::BadSpec(text.into()));
-    if spec.workload == "stream" {
+    if spec.workload == Workload::Stream {
         if spec.direction()? == Direction::Both {
             return Err(Refusal::Unsupported("a stream both ways".into()));
         }

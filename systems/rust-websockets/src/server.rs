@@ -3,7 +3,7 @@
 use crate::{Library, Number, Socket, number, tls};
 use bytes::Bytes;
 use linerate_contract::program::{Refusal, emit};
-use linerate_contract::{Direction, ErrorKind, Event, Spec};
+use linerate_contract::{Direction, ErrorKind, Event, Spec, Workload};
 use linerate_sdk::content::{Content, PERIOD};
 use linerate_sdk::missing;
 use linerate_sdk::server::{accept, listen};
@@ -51,7 +51,7 @@ struct Service {
 
 impl Service {
     fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let (is_stream, size) = (spec.workload == "stream", spec.size as usize);
+        let (is_stream, size) = (spec.workload == Workload::Stream, spec.size as usize);
         let client_writes = is_stream && spec.direction()? == Direction::ClientWrites;
         Ok(Self { is_stream, client_writes, size, content: Content::new(size.max(PERIOD)) })
     }

@@ -4,7 +4,7 @@ use crate::http;
 use crate::server::beside;
 use linerate_contract::program::Refusal;
 use linerate_contract::tally::{Tally, stream_error};
-use linerate_contract::{Done, ErrorKind, Spec, Window, clock, page};
+use linerate_contract::{Done, ErrorKind, Layer, Spec, Window, clock, page};
 use linerate_sdk::client::{RETRY, Target, shares, watched};
 use linerate_sdk::server::runtime;
 use linerate_sdk::stream::Stream;
@@ -39,7 +39,7 @@ impl Task {
             return Err(Refusal::BadSpec("a client needs \"operations\" or \"duration_ns\"".into()));
         }
         let message = page(spec.size as usize);
-        Ok(Arc::new(Self { target: Target::new(spec)?, message, is_http: spec.layer == "http" }))
+        Ok(Arc::new(Self { target: Target::new(spec)?, message, is_http: spec.layer == Layer::Http }))
     }
 
     fn buffer(&self) -> Vec<u8> {

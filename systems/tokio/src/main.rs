@@ -12,7 +12,7 @@ mod server;
 mod udp;
 
 use linerate_contract::program::{self, Refusal};
-use linerate_contract::{Choice, Describe, Done, Ends, Role, Spec};
+use linerate_contract::{Choice, Describe, Done, Ends, Layer, Role, Spec};
 use linerate_sdk::unsupported;
 
 fn main() {
@@ -59,7 +59,7 @@ fn drive(spec: &Spec) -> Result<Done, Refusal> {
 
 /// Layer `kcp` has its own library, and the version of that.
 fn describe(spec: &Spec) -> Describe {
-    let version = if spec.layer == "kcp" { env!("TOKIO_KCP_VERSION") } else { env!("TOKIO_VERSION") };
+    let version = if spec.layer == Layer::Kcp { env!("TOKIO_KCP_VERSION") } else { env!("TOKIO_VERSION") };
     let workloads = ["crr", "dispatch", "fanout", "rr", "stream"];
     let layers = ["http", "kcp", "none", "tcp", "udp"];
     let described =

@@ -79,7 +79,7 @@ impl SoloRatio {
         (units >= FEWEST_FOR_DOUBT).then_some(found)
     }
 
-    /// It has an exact interval, so that it may withdraw a verdict.
+    /// The ratio has an exact interval, so that it may withdraw a verdict.
     pub(super) fn is_exact(&self) -> bool {
         self.n >= FEWEST_ROUNDS
     }

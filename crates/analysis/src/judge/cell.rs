@@ -85,7 +85,7 @@ impl<'a> CellSummary<'a> {
         Self { place, planned, metric, outcome, measured, good, failures, failed_warmup }
     }
 
-    /// What bound its trials.
+    /// The bottleneck of the cell's trials.
     pub fn bound(&self) -> Option<Bottleneck> {
         let systems = &self.planned.systems;
         let spinning: Vec<Role> =

@@ -131,7 +131,7 @@ impl Comparisons<'_> {
         Some(self.by_duet([cell, cell], metric)?.report(&cell.planned.id, self.journal.margin))
     }
 
-    /// What the probes of the cell's roles found.
+    /// The sensitivities that the probes of the cell's roles found.
     pub fn sensitivity(&self, cell: &CellSummary<'_>) -> BTreeMap<Role, Sensitivity> {
         let of_role = |role: Role| {
             let units = self.journal.measured(self.suite, Sides::Probed(cell.place, role));

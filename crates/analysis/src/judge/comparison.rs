@@ -29,7 +29,7 @@ pub struct Comparison {
     pub ci95_is_range: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci90: Option<[f64; 2]>,
-    /// The same in microseconds, of latencies.
+    /// The difference of latencies in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<LatencyDifference>,
     /// The signed-rank test's, two-sided, that the ratio is 1. Absent where the numbers were looked at while
@@ -105,7 +105,7 @@ impl Comparison {
     }
 }
 
-/// What duets add to a ratio.
+/// The part of a ratio that only duets have.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct DuetReport {
@@ -122,7 +122,7 @@ pub struct DuetReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub cpu_of: Vec<Role>,
-    /// The same CPU time of `with` in its trials alone: microseconds per operation, or per megabyte where the
+    /// The CPU time of `with` in its trials alone: microseconds per operation, or per megabyte where the
     /// work is bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with_cpu_us: Option<f64>,
@@ -135,7 +135,7 @@ pub struct DuetReport {
     /// The ratio of the solo trials, where it contradicts that of the duets: then there is no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradicted_by: Option<SoloRatio>,
-    /// The same of three to five solo trials, and of a comparison of builds: the verdict stays, with a
+    /// A contradiction of three to five solo trials, and of a comparison of builds: the verdict stays, with a
     /// warning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubted_by: Option<SoloRatio>,

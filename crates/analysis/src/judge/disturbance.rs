@@ -26,7 +26,7 @@ pub struct Disturbance {
     pub disturbed: usize,
     /// All of which the shares are known.
     pub of: usize,
-    /// What is counted is cells, by their solo trials.
+    /// The counts are of cells, by their solo trials.
     pub is_of_cells: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a reader must doubt in a cell's numbers.
+//! Doubts about a cell's numbers.
 
 use super::cell::{CellSummary, OutcomeWord};
 use crate::stats::ByRound;
@@ -7,6 +7,7 @@ use crate::stats::check::littles_law;
 use crate::stats::estimate::FEWEST_ROUNDS;
 use crate::stats::outliers::{drift, much_stolen, outliers};
 use crate::stats::usage::leak;
+use linerate_contract::Workload;
 use linerate_model::{LabFlag, Measurement};
 use std::collections::BTreeSet;
 
@@ -87,7 +88,7 @@ pub fn flags(cell: &CellSummary<'_>, values: &ByRound) -> Vec<Flag> {
 /// rate, where connections are idle between operations.
 fn in_closed_loop(cell: &CellSummary<'_>) -> Option<u64> {
     let planned = cell.planned;
-    let is_closed = planned.parameters.rate.is_none() && ["rr", "crr"].contains(&planned.workload.as_str());
+    let is_closed = planned.parameters.rate.is_none() && planned.workload.is_of_round_trips();
     let streams = planned.options.get("streams").and_then(|text| text.parse().ok()).unwrap_or(1);
     planned
         .parameters
@@ -98,7 +99,7 @@ fn in_closed_loop(cell: &CellSummary<'_>) -> Option<u64> {
 
 /// Connections that the trial opened: one for each operation in `crr`.
 fn connections_of(cell: &CellSummary<'_>, measurement: &Measurement) -> u64 {
-    if cell.planned.workload == "crr" {
+    if cell.planned.workload == Workload::Crr {
         // Saturating, because a damaged journal may contain any number.
         measurement.errors.0.values().fold(measurement.operations, |sum, n| sum.saturating_add(*n))
     } else {

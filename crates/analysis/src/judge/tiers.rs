@@ -3,10 +3,10 @@
 /// A cell that has a place among others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contender {
-    /// Its performance by that of the baseline, and the 95 % interval.
+    /// The performance of the cell by that of the baseline, and the 95 % interval.
     pub ratio: f64,
     pub interval: [f64; 2],
-    /// It has no verdict.
+    /// The cell has no verdict.
     pub is_open: bool,
 }
 

@@ -13,7 +13,7 @@ pub enum Accuracy {
     /// The 95 % interval of the error is inside the tolerance.
     #[serde(rename = "right")]
     Right,
-    /// It is outside, above or below.
+    /// The value is outside, above or below.
     #[serde(rename = "wrong")]
     Wrong,
     #[serde(rename = "cannot tell")]

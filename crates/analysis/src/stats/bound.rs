@@ -62,7 +62,7 @@ pub struct Placement<'a> {
     pub spinning: &'a [Role],
 }
 
-/// What bound all measurements of a cell. `None` without CPU times.
+/// The bottleneck of all measurements of a cell. `None` without CPU times.
 pub fn bound<'a>(
     measurements: impl IntoIterator<Item = &'a Measurement>,
     placement: Placement<'_>,

@@ -35,8 +35,9 @@ pub fn littles_law<'a>(
 
 /// No progress for this share of a window is a hang, whatever the rate.
 pub const LONGEST_STALL: f64 = 0.2;
-/// The same on a path that loses packets: a retransmission that is lost too waits for twice as long as the
-/// one before it (RFC 6298 section 5.5, RFC 9002 section 6.2.1), so a stall is the path's for some seconds.
+/// The longest stall on a path that loses packets: a retransmission that is lost too waits for twice as long
+/// as the one before it (RFC 6298 section 5.5, RFC 9002 section 6.2.1), so a stall is the path's for some
+/// seconds.
 pub const LONGEST_STALL_WITH_LOSS: f64 = 0.5;
 /// A shorter pause is none, in however short a window: on a machine with more to run than CPUs, a process
 /// waited for 213 ms.

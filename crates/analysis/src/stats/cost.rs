@@ -27,7 +27,7 @@ pub enum Per {
     Megabyte,
 }
 
-/// Its name, as keys and tables have it.
+/// The name of a consumer, as keys and tables have it.
 impl fmt::Display for Consumer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -81,8 +81,8 @@ pub fn is_busy_loop<'m>(cell: &PlannedCell, alone: impl Iterator<Item = &'m Meas
     is_loop && busy.len() > idle.len()
 }
 
-/// The same as [`log_ratio`], of two loops that are busy: by CPU time in place of the window. What the kernel
-/// gives to others, and how it shares a CPU between the sides, is then no part of it.
+/// The log ratio of two loops that are busy, as [`log_ratio`], by CPU time in place of the window. What the
+/// kernel gives to others, and how it shares a CPU between the sides, is then no part of it.
 pub fn log_ratio_of_loops(unit: &Unit, metric: Metric) -> Option<f64> {
     if is_rate(metric) {
         return log_cpu_ratio(unit, metric, &[]).map(|log| -log);

@@ -25,7 +25,7 @@ impl LatencyBound {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HighestRate {
     /// The highest rate that passes, and the lowest one that fails: the answer is between them.

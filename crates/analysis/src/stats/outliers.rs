@@ -10,7 +10,7 @@ use linerate_model::{CpuWindow, Measurement};
 const MODIFIED_Z: f64 = 3.5;
 /// Makes the median absolute deviation of normal values their standard deviation: 1 / Phi^-1(3/4).
 const SIGMA_PER_MAD: f64 = 1.4826;
-/// The same for the mean absolute deviation, sqrt(pi / 2): used where more than half of the values are equal.
+/// Sigma by the mean absolute deviation, sqrt(pi / 2): used where more than half of the values are equal.
 const SIGMA_PER_MEAN_DEVIATION: f64 = 1.2533;
 /// A trial that lost more than this share of its CPUs' time to the hypervisor's other guests is flagged. Half
 /// of it is common on shared hosts; twice as much exceeds most differences of interest.
@@ -45,7 +45,7 @@ pub fn stolen<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> Op
     share.is_finite().then_some(share)
 }
 
-/// The same of one trial, if it is more than 5 %.
+/// The stolen share of one trial, if it is more than 5 %.
 pub fn much_stolen(measurement: &Measurement) -> Option<f64> {
     stolen([measurement]).filter(|share| *share > STEAL)
 }

@@ -77,7 +77,7 @@ pub fn interval(logs: &[f64], alpha: f64) -> Option<[f64; 2]> {
     WalshAverages::from_values(logs.to_vec()).interval(&SignedRanks::with_size(logs.len()), alpha)
 }
 
-/// The same of differences, which are no logarithms: the estimate, and the interval that excludes 0 exactly
+/// The shift of differences, which are no logarithms: the estimate, and the interval that excludes 0 exactly
 /// where the p value is at most `alpha`. `None` for fewer units than that needs.
 pub fn shift(differences: &[f64], alpha: f64) -> Option<(f64, [f64; 2])> {
     let averages = WalshAverages::from_values(differences.to_vec());

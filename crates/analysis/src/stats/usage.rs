@@ -21,7 +21,7 @@ pub struct UsageReport {
     pub memory_mib_after: f64,
 }
 
-/// What a server held before and after its trials.
+/// The resources of a server before and after its trials.
 pub fn usage(trials: impl Iterator<Item = UsagePair>) -> Option<UsageReport> {
     let trials: Vec<UsagePair> = trials.collect();
     let typical = |value: fn(&UsagePair) -> f64| median(trials.iter().map(value));

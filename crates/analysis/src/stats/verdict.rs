@@ -10,7 +10,7 @@ pub const MARGIN: f64 = 0.03;
 /// A difference has a full mark up to this q value, a light one above it.
 pub const FALSE_DISCOVERY: f64 = 0.05;
 
-/// What became of a comparison, a reading of it, a cell that has two builds, or all these cells together.
+/// The outcome of a comparison, a reading of it, a cell that has two builds, or all these cells together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Verdict {

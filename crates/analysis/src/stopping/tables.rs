@@ -117,7 +117,7 @@ impl<'a> Made<'a> {
 /// A ratio whose interval is too wide.
 struct Wide {
     lacks: f64,
-    /// Those of a pair that are made; `None` of a ratio from solo trials.
+    /// Units of a pair that are made; `None` of a ratio from solo trials.
     units: Option<u32>,
     needs: Vec<Need>,
 }

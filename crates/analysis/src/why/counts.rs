@@ -1,4 +1,4 @@
-//! What the kernel counts for an operation of each side, and which of it differs.
+//! Counts of the kernel for an operation of each side, and which of it differs.
 
 use super::{CostDifference, MOST_FALSE, difference};
 use crate::stats::multiplicity::q_values;

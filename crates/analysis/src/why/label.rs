@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const KERNEL: &str = "[k] ";
 /// A function is one side's alone if the other has less than this part of its cost.
 const OTHERS: f64 = 0.05;
-/// It explains nothing if it is most of what its side does, and much more than the difference: its name is
-/// that of a program.
+/// A function explains nothing if it is most of what its side does, and much more than the difference: its
+/// name is that of a program.
 const MOST: f64 = 0.5;
 const MUCH_MORE: f64 = 1.5;
 /// The least part of a request's CPU time that makes a function one of a side.
@@ -25,7 +25,7 @@ const LATE: [&str; 6] = [
 ];
 const INTERRUPTS: &str = "kernel: interrupts and wake-ups";
 const PAGE_FAULTS: &str = "kernel: page faults";
-/// What precedes the name of a system call in the name of its function.
+/// Prefixes of the name of a system call in the name of its function.
 const CALLS: [&str; 6] = ["__x64_sys_", "__arm64_sys_", "__riscv_sys_", "__ia32_sys_", "ksys_", "__sys_"];
 
 /// Labels of stacks. A label is the index of a name; those that no function has follow the profile's own.

@@ -31,7 +31,7 @@ const ALPHA: f64 = 0.05;
 /// Fewer windows of each side show no spread.
 const LEAST_ROUNDS: usize = 3;
 
-/// What differs between a server and its baseline. CPU time is in microseconds for an operation.
+/// The differences between a server and its baseline. CPU time is in microseconds for an operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Explanation {
@@ -39,7 +39,7 @@ pub struct Explanation {
     pub rounds: u32,
     /// All CPU time of the servers, while they were sampled.
     pub cpu: CostDifference,
-    /// Those whose difference is certain, the largest first.
+    /// Functions whose difference is certain, the largest first.
     pub functions: Vec<FunctionDifference>,
     /// The part of the whole difference that they are; absent where the whole is not certain.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,13 +47,13 @@ pub struct Explanation {
     /// System calls that differ for certain, the largest difference first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<CallDifference>,
-    /// What the kernel counted meanwhile and differs for certain.
+    /// Counts of the kernel that were made meanwhile and differs for certain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountDifference>,
     /// Known causes whose cost differs for certain, the largest first. They overlap with the functions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseDifference>,
-    /// What could not be had, and how to get it.
+    /// Sources that are lacking, and how to get them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<String>,
 }
@@ -76,7 +76,7 @@ pub struct FunctionDifference {
     /// The function that calls it for most of its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// Its part of the difference.
+    /// The function's part of the difference.
     #[serde(flatten)]
     pub cost: CostDifference,
     /// The function itself without what it calls, of the baseline and of the other.

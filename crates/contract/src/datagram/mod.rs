@@ -43,7 +43,7 @@ const CLOCK_TOLERANCE: u64 = 100;
 /// The length of REPORT.
 pub const REPORT_LENGTH: usize = 8 + 7 * 8;
 
-/// What a datagram is.
+/// The kinds of datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Datagram {
     /// Opens a flow.

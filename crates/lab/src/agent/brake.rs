@@ -21,7 +21,7 @@ use nix::unistd::{ForkResult, Pid, fork, setpgid};
 /// Between two looks at the clock of a busy role. Each stop is then longer than an operation, and shorter
 /// than the work that a queue of some connections has.
 const PERIOD: Nanos = Nanos(1_000_000);
-/// The same while the role is mostly idle, so that the looks themselves take no time from it.
+/// The longest period, while the role is mostly idle, so that the looks themselves take no time from it.
 const LONGEST_PERIOD: Nanos = Nanos(8_000_000);
 /// The shortest stop: signals and wake-ups take a third of it.
 const LEAST: Nanos = Nanos(100_000);

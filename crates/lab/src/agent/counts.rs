@@ -1,4 +1,4 @@
-//! What the kernel counts of a lab's servers anyway: packets of their namespace, context switches, faults.
+//! Counts of the kernel about a lab's servers anyway: packets of their namespace, context switches, faults.
 
 use super::process::Process;
 use super::session::members;
@@ -37,7 +37,7 @@ fn read(leaders: &[Pid]) -> BTreeMap<Count, u64> {
     counts
 }
 
-/// What was counted between two times.
+/// The counts between two times.
 pub(super) fn between(before: &BTreeMap<Count, u64>, after: BTreeMap<Count, u64>) -> BTreeMap<Count, u64> {
     let since = |(count, number): (Count, u64)| Some((count, number.saturating_sub(*before.get(&count)?)));
     after.into_iter().filter_map(since).collect()

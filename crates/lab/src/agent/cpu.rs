@@ -35,7 +35,7 @@ impl ProcessClock {
         counter(counted, pid).map(|counter| Self::Perf(File::from(counter)))
     }
 
-    /// The same clock once more; `None` without perf.
+    /// The clock once more; `None` without perf.
     pub(super) fn copy(&self) -> Option<Self> {
         match self {
             Self::Perf(counter) => counter.try_clone().ok().map(Self::Perf),

@@ -20,7 +20,7 @@ pub(super) const READABLE: [&str; 2] = ["/etc", "/sys"];
 /// A script's interpreter may be a script with an interpreter; the kernel follows no more.
 const MOST_INTERPRETERS: u32 = 4;
 
-/// What a process has besides the system folders.
+/// Files that a process has besides the system folders.
 #[derive(Debug, Default)]
 pub(super) struct Grants {
     pub(super) mounts: Vec<Mount>,

@@ -48,7 +48,7 @@ impl Files {
         self.write_all(files)
     }
 
-    /// What the role with this folder has besides the system folders.
+    /// Files that the role with this folder has besides the system folders.
     pub(super) fn grants(&self, relative: &Path) -> Result<Grants, String> {
         let (own, temporary) = (self.path(relative), Path::new(TEMPORARY).join(relative));
         self.folder(TEMPORARY, relative)?;

@@ -10,6 +10,7 @@
 mod brake;
 mod calls;
 mod compiled;
+mod copies;
 mod counts;
 mod cpu;
 mod exposed;
@@ -105,9 +106,9 @@ struct Agent {
     processes: BTreeMap<ProcessId, Process>,
     /// While a client runs.
     recording: Option<Recording>,
-    /// What the path's wires had done when that began.
+    /// The counts of the path's wires when the window began.
     wires: Vec<WireCounts>,
-    /// What the kernel had counted of the servers then.
+    /// The kernel's counts of the servers when the window began.
     counts: BTreeMap<Count, u64>,
     /// While a client runs whose lab takes turns with another.
     turns: Option<TurnTaking>,

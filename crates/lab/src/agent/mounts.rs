@@ -1,4 +1,4 @@
-//! What is mounted where: `/proc/self/mountinfo`, proc_pid_mountinfo(5).
+//! The mounts of a process: `/proc/self/mountinfo`, proc_pid_mountinfo(5).
 
 use std::fs;
 use std::io;
@@ -37,7 +37,7 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// It contains files, is not the root folder, and can be reached.
+    /// The mount contains files, is not the root folder, and can be reached.
     pub(super) fn is_of_user(&self) -> bool {
         self.path != Path::new("/")
             && !OF_KERNEL.contains(&&*self.kind)

@@ -1,5 +1,6 @@
-//! What a program's file names: the interpreter of a script, and the loader and library folders of an ELF
-//! program (elf(5)). Without them it does not start, or starts with other libraries than outside of the lab.
+//! Files that a program's file names: the interpreter of a script, and the loader and library folders of an
+//! ELF program (elf(5)). Without them it does not start, or starts with other libraries than outside of the
+//! lab.
 
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, elf};
@@ -50,7 +51,7 @@ impl Named {
         Self { interpreters: vec![interpreter], on_path, libraries: Vec::new() }
     }
 
-    /// What an ELF file of 64 bits names.
+    /// Files that an ELF file of 64 bits names.
     fn by_elf(file: File, origin: &str) -> object::Result<Self> {
         let data = ReadCache::new(file);
         let header = elf::FileHeader64::<Endianness>::parse(&data)?;

@@ -7,6 +7,7 @@
 
 #![allow(unsafe_code, reason = "fork(2) and descriptors in messages have no safe wrappers")]
 
+use super::copies::{Left, copy};
 use super::mounts::{Mounted, mounts};
 use super::side::{Folder, MEMORY};
 use crate::protocol::OwnFiles;
@@ -34,11 +35,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a result of a child, in JSON.
 const LONGEST: usize = 64 << 10;
 const NONE: Option<&str> = None;
+/// The most of a working folder that is copied where the kernel refuses an overlay.
+const MOST_COPIED: Left = Left { bytes: 64 << 20, entries: 10_000 };
 
 /// The files of one side, until its trial ends.
 pub(super) struct Own {
     namespace: OwnedFd,
-    /// What could not be done, for the report.
+    /// Remarks about what could not be done, for the report.
     pub(super) remarks: Vec<String>,
 }
 
@@ -76,7 +79,7 @@ impl Own {
     }
 }
 
-/// What could not be done, or why nothing was.
+/// Remarks about what could not be done, or why nothing was.
 type Built = Result<Vec<String>, String>;
 
 /// Sends the result of a child, and its mount namespace. `/proc` may show other numbers of processes, so that
@@ -114,6 +117,8 @@ struct Layers {
     /// Attributes of the upper layers have names that a user namespace may set.
     of_user: bool,
     remarks: Vec<String>,
+    /// What the kernel refused to cover, and why.
+    refused: Vec<(PathBuf, io::Error)>,
 }
 
 impl Layers {
@@ -125,7 +130,7 @@ impl Layers {
         fs::create_dir_all(&root)?;
         let all = "4294967295";
         let of_user = !fs::read_to_string("/proc/self/uid_map")?.trim_end().ends_with(all);
-        Ok(Self { folder, root, made: 0, of_user, remarks: Vec::new() })
+        Ok(Self { folder, root, made: 0, of_user, remarks: Vec::new(), refused: Vec::new() })
     }
 
     fn build(mut self, wanted: &OwnFiles, run: &[Folder]) -> io::Result<(File, Vec<String>)> {
@@ -151,6 +156,7 @@ impl Layers {
                 self.cover(source, &at)?;
             }
         }
+        self.settle(wanted.image.is_none().then_some(&*wanted.folder));
         for path in wanted.share.iter().filter(|_| wanted.image.is_none()) {
             bind(path, &self.inside(path))?;
         }
@@ -278,13 +284,40 @@ impl Layers {
         }
         let Err(e) = self.overlay(path, at) else { return Ok(()) };
         bind(path, at)?;
-        if access(path, AccessFlags::W_OK).is_ok() {
-            self.remarks.push(format!(
-                "what is written to {} stays there: the kernel refuses an overlay: {e}",
-                path.display()
-            ));
-        }
+        self.refused.push((path.to_owned(), e));
         Ok(())
+    }
+
+    /// Where the kernel refuses an overlay, the working folder is a copy if it is small; what is written
+    /// elsewhere stays, which is said if the user can write there.
+    fn settle(&mut self, working: Option<&Path>) {
+        for (path, e) in std::mem::take(&mut self.refused) {
+            let why = format!("the kernel refuses an overlay: {e}");
+            let mut remark = format!("what is written to {} stays there: {why}", path.display());
+            let below = working.filter(|working| working.starts_with(&path));
+            if let Some(working) = below {
+                const ENDS: &str = "is a copy, which ends with the unit";
+                let shown = working.display();
+                match self.copied(working) {
+                    Ok(()) if working == path => {
+                        remark = format!("{shown} {ENDS}: {why}");
+                    }
+                    Ok(()) => remark += &format!("; {shown} {ENDS}"),
+                    Err(e) => remark += &format!("; {shown} is no copy: {e}"),
+                }
+            }
+            if below.is_some() || access(&path, AccessFlags::W_OK).is_ok() {
+                self.remarks.push(remark);
+            }
+        }
+    }
+
+    fn copied(&mut self, working: &Path) -> io::Result<()> {
+        let to = self.folder.join(format!("copy-{}", self.made));
+        self.made += 1;
+        fs::create_dir_all(&to)?;
+        copy(working, &to, &mut { MOST_COPIED })?;
+        bind(&to, &self.inside(working))
     }
 
     fn overlay(&mut self, lower: &Path, at: &Path) -> io::Result<()> {

@@ -36,7 +36,7 @@ const CAPABILITIES: [Capability; 4] = [
     Capability::CAP_SYS_NICE,
 ];
 
-/// Those that cannot change the host's network.
+/// Capabilities that cannot change the host's network.
 const HARMLESS: [Capability; 2] = [Capability::CAP_NET_BIND_SERVICE, Capability::CAP_SYS_NICE];
 
 pub(super) struct Process {
@@ -49,7 +49,7 @@ pub(super) struct Process {
 /// Where a system's process finds programs by their names.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a process has of the files.
+/// The view that a process has of the files.
 pub(super) struct View<'a> {
     /// Where it starts.
     pub(super) folder: &'a Path,
@@ -180,7 +180,7 @@ struct Preparation {
     folder: PathBuf,
     /// True for a command of the user's own, which has what the user has.
     of_user: bool,
-    /// Its mount namespace; the parent keeps it open until then.
+    /// The mount namespace of the process; the parent keeps it open until then.
     own: Option<RawFd>,
     /// User and group of an image, where the lab's user may change to them.
     user_of_image: Option<(u32, u32)>,
@@ -250,7 +250,7 @@ impl Preparation {
     }
 }
 
-/// Those of [`CAPABILITIES`] that the agent itself has; a container may lack some.
+/// The [`CAPABILITIES`] that the agent itself has; a container may lack some.
 fn usable_capabilities(path: PathOf) -> CapsHashSet {
     let own = caps::read(None, CapSet::Permitted).unwrap_or_default();
     let is_allowed = |c: &Capability| path == PathOf::Lab || HARMLESS.contains(c);
@@ -273,7 +273,7 @@ impl Process {
         Self { pid, clock, stdout, stderr }
     }
 
-    /// Its clock for another process; `None` without perf.
+    /// The clock of the process, for another process; `None` without perf.
     pub(super) fn perf_clock(&self) -> Option<ProcessClock> {
         self.clock.copy()
     }

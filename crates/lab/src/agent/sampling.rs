@@ -156,7 +156,7 @@ pub(super) struct Recorder {
     calls: Vec<Call>,
     is_on: bool,
     lost: u64,
-    /// What is missing, and how to get it.
+    /// Sources that are missing, and how to get them.
     lacking: Vec<String>,
 }
 

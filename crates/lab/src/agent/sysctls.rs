@@ -40,7 +40,7 @@ pub(super) fn set_all() -> Result<(), String> {
     SYSCTLS.iter().try_for_each(|(name, values)| set_first(&file(name), values))
 }
 
-/// This namespace forwards packets.
+/// Makes this namespace forward packets.
 ///
 /// # Errors
 /// The kernel refuses.

@@ -183,7 +183,7 @@ impl Network {
         Netlink::open()?.add_route(to, gateway)
     }
 
-    /// What its wires have done so far.
+    /// The counts of the network's wires so far.
     pub(super) fn wires(&self) -> Vec<WireCounts> {
         self.wires.iter().map(|(_, wire)| wire.counts()).collect()
     }

@@ -1,4 +1,5 @@
-//! What a program may need and the lab does not have: it would do something else there, and not say so.
+//! Things that a program may need and the lab does not have: the program would do something else there, and
+//! not say so.
 
 use super::exposed::Grants;
 use super::way::Way;

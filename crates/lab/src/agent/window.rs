@@ -1,4 +1,4 @@
-//! What the agent does from the start of a client until its end.
+//! The agent's work from the start of a client until its end.
 
 use super::recording::Recording;
 use super::topology::Network;
@@ -28,7 +28,7 @@ impl Agent {
         self.start_brake()
     }
 
-    /// What was recorded between two times of `CLOCK_MONOTONIC`.
+    /// The record between two times of `CLOCK_MONOTONIC`.
     pub(super) fn end_window(&mut self, window: [Nanos; 2]) -> Message {
         let mut recording = self.recording.take().unwrap_or_default();
         recording.sample(&mut self.processes, self.network.as_ref());

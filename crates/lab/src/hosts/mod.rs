@@ -119,7 +119,7 @@ impl HostMember {
         self.planned.ssh_destination().is_none()
     }
 
-    /// Its server runs already, and there is no agent.
+    /// The host's server runs already, and there is no agent.
     fn is_served(&self) -> bool {
         self.planned.place.served_at().is_some()
     }

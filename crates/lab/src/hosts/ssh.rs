@@ -26,7 +26,7 @@ const OPTIONS: [&str; 8] = [
     "-o",
     "ServerAliveCountMax=3",
 ];
-/// What a host needs to find and to build systems, as in `make dist`.
+/// Files that a host needs to find and to build systems, as in `make dist`.
 const DATA: [&str; 6] = ["suites", "systems", "sdk", "crates/contract", "Cargo.toml", "Cargo.lock"];
 
 /// linerate's programs, suites and systems as a tar archive.

@@ -1,8 +1,8 @@
-//! What a user can do about a command of his own that does not serve.
+//! Advice to a user about a command of his own that does not serve.
 
 use crate::protocol::ExitStatus;
 
-/// What programs print that miss another server or a name.
+/// Words of programs that miss another server or a name.
 const ALONE: [&str; 8] = [
     "network is unreachable",
     "name resolution",

@@ -1,4 +1,4 @@
-//! What a client's run was, and the brake on a role of it.
+//! The run of a client, and the brake on a role of it.
 
 use super::Namespaces;
 use super::process::{Kind, Running};

@@ -1,6 +1,6 @@
 //! Dynamic loaders: a process may go on without a library that its loader did not find.
 
-/// What the loaders of glibc and musl print.
+/// Errors of the loaders of glibc and musl.
 const ERRORS: [&str; 7] = [
     "cannot be preloaded",
     "error while loading shared libraries:",

@@ -41,7 +41,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// It has to last until the client has ended.
+    /// A process of this kind has to last until the client has ended.
     pub(super) fn lasts(self) -> bool {
         matches!(self, Self::System | Self::Companion)
     }
@@ -91,7 +91,7 @@ impl Running {
         &self.stderr[..self.stderr.len().min(LOG_LINES)]
     }
 
-    /// What a server or relay has written; `None` for others, and if that is nothing.
+    /// The lines that a server or relay has written; `None` for others, and if that is nothing.
     pub(super) fn written(&self) -> Option<Written> {
         let lines = self.first_stderr().to_vec();
         let is_some = self.kind == Kind::System && !lines.is_empty();
@@ -116,7 +116,7 @@ impl Running {
         self.kind == Kind::System && self.role == Role::Server
     }
 
-    /// Its exit status as text; empty while it runs.
+    /// The exit status as text; empty while the process runs.
     pub(super) fn end(&self) -> String {
         self.ended.map(|status| status.to_string()).unwrap_or_default()
     }
@@ -142,7 +142,7 @@ impl Running {
         LabError::System { reason: format!("{} {what}{next}", self.system), log }
     }
 
-    /// Its last lines.
+    /// The last lines of the process.
     fn log(&self) -> String {
         match self.last_stderr() {
             [] => self.stdout[self.stdout.len().saturating_sub(LOG_LINES)..].join("\n"),

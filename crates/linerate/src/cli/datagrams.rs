@@ -2,7 +2,7 @@
 
 use super::u32_in;
 use clap::Args;
-use linerate_contract::Spec;
+use linerate_contract::{Layer, Spec};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Datagrams")]
@@ -39,18 +39,18 @@ impl DatagramArgs {
     /// Sets the options that the layer of `spec` has.
     pub(crate) fn set(&self, spec: &mut Spec) {
         spec.options.extend(self.handshake.iter().map(|kind| ("handshake".into(), kind.clone())));
-        let usual = match spec.layer.as_str() {
-            "h3" | "quic" => {
+        let usual = match spec.layer {
+            Layer::H3 | Layer::Quic => {
                 spec.set_option("congestion", &self.congestion);
                 "gso"
             }
-            "kcp" => {
+            Layer::Kcp => {
                 spec.set_option("mtu", self.mtu);
                 spec.set_option("window", self.window);
                 spec.set_option("interval_us", self.interval_us);
                 "batch"
             }
-            "udp" => "batch",
+            Layer::Udp => "batch",
             _ => return,
         };
         spec.set_option("mode", self.datagrams.as_deref().unwrap_or(usual));

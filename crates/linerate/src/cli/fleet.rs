@@ -22,7 +22,7 @@ pub enum FleetEngine {
     Kubernetes(KubernetesArgs),
 }
 
-/// What both engines run.
+/// The work that both engines run.
 #[derive(Debug, Args)]
 pub struct FleetWork {
     /// Suites, or `all`

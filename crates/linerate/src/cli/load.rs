@@ -167,6 +167,19 @@ pub struct ExchangeArgs {
     #[arg(long, conflicts_with = "streams")]
     pub no_keepalive: bool,
 
+    /// Send the requests of an access log or a HAR (--requests) at their own times, or N times as fast
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "requests",
+        conflicts_with_all = ["rate", "sweep", "repeat", "count", "feed", "arrival", "pipeline"],
+        num_args = 0..=1,
+        default_missing_value = "1",
+        require_equals = true,
+        value_parser = speed
+    )]
+    pub replay: Option<f64>,
+
     /// HTTP: time the events within each response: sse (server-sent), lines, or pieces as they arrive; of
     /// gRPC its messages
     #[arg(
@@ -263,9 +276,18 @@ fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// The highest rate of an open loop.
+pub(crate) const MOST_RATE: f64 = 1e7;
+
+fn speed(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('x').parse::<f64>().ok();
+    let number = number.filter(|number| (1e-3..=1e6).contains(number));
+    number.ok_or_else(|| "expected how many times as fast, from 0.001 to 1000000".into())
+}
+
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate <= 1e7 => Ok(rate),
+        Ok(rate) if rate > 0.0 && rate <= MOST_RATE => Ok(rate),
         _ if text.ends_with('%') => Err("expected a number: --sweep has the shares of the capacity".into()),
         _ => Err("expected a number above 0 and up to 10000000".into()),
     }

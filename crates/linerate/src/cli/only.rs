@@ -135,7 +135,7 @@ const BOTH: &[Only] = &[
 
 pub(crate) const LOAD: &[Only] = &[
     Only::new(&["method", "body"], REQUESTS),
-    Only::new(&["header", "user", "expect", "events", "requests"], REQUESTS_AND_CALLS),
+    Only::new(&["header", "user", "expect", "events", "requests", "feed", "replay"], REQUESTS_AND_CALLS),
     Only::new(&["header", "user", "subprotocol"], WEBSOCKET),
     Only::new(&["text", "greetings"], WEBSOCKET).of_operations(),
     Only::new(&["unix_socket"], &["http", "https", "h2", "h2c", "grpc", "grpcs"]),

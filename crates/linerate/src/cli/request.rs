@@ -1,8 +1,11 @@
 //! Requests and correct responses of `load`, and of `compare` and `gate` of commands.
 
+use super::feed::{self, Feed};
+use super::recorded::{self, Recorded};
 use crate::bounded;
 use crate::error::Error;
 use crate::measurement::{Expectation, PlannedRequest};
+use crate::output::note;
 use crate::toml_file;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,12 +35,15 @@ pub struct RequestArgs {
     )]
     pub user: Option<String>,
 
-    /// Several requests, one JSON object a line: path, method, headers, body and weight of each
-    #[arg(
-        hide_short_help = true,
-        long, value_name = "FILE", conflicts_with_all = ["method", "header", "body", "user"]
-    )]
+    /// Several requests: JSON lines with path, method, headers, body and weight of each, an access log
+    /// (common or combined), or a HAR; headers of the options are added to each
+    #[arg(hide_short_help = true, long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
     pub requests: Option<PathBuf>,
+
+    /// A CSV file with names of columns: a request for each row, which replaces {csv:COLUMN} in paths,
+    /// headers and bodies
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
+    pub feed: Option<PathBuf>,
 }
 
 /// A line of `--requests`.
@@ -62,9 +68,27 @@ impl RequestArgs {
     ///
     /// # Errors
     /// A file that cannot be read or is not UTF-8, or a line that is no request.
-    pub fn requests(&self, paths: &[&str], folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
+    pub fn requests(&self, paths: &[&str], folder: &Path) -> Result<Recorded, Error> {
+        let mut recorded = self.given(paths, folder)?;
+        if recorded.left_out > 0 {
+            note(&format!("{} lines are no request of this server, and left out", recorded.left_out));
+        }
+        if let Some(file) = &self.feed {
+            recorded.requests = Feed::read(&folder.join(file))?.filled(recorded.requests)?;
+        } else if let Some(request) = recorded.requests.iter().find(|one| feed::is_wanted(one)) {
+            let path = &request.path;
+            return Err(Error::Input(format!(
+                "{path}: {{csv:COLUMN}} needs --feed, a CSV file with the column"
+            )));
+        }
+        Ok(recorded)
+    }
+
+    fn given(&self, paths: &[&str], folder: &Path) -> Result<Recorded, Error> {
         let Some(file) = &self.requests else {
-            return paths.iter().map(|path| self.request(path, folder)).collect();
+            let requests =
+                paths.iter().map(|path| self.request(path, folder)).collect::<Result<_, Error>>()?;
+            return Ok(Recorded { requests, ..Recorded::default() });
         };
         let file = folder.join(file);
         let text = bounded::text(&file).map_err(|error| match file.file_name() {
@@ -73,7 +97,9 @@ impl RequestArgs {
             }
             _ => error,
         })?;
-        parse_requests(&file, &text, &|name| read_body(&folder.join(name)))
+        let mut recorded = parse_requests(&file, &text, &|name| read_body(&folder.join(name)))?;
+        recorded.requests.iter_mut().for_each(|one| one.headers.extend(self.headers()));
+        Ok(recorded)
     }
 
     /// The header lines of the options.
@@ -111,20 +137,28 @@ fn read_body(file: &Path) -> Result<Body, Error> {
     bounded::bytes(file).map(Body::from)
 }
 
+/// The bytes of a text in Base64.
+pub(super) fn read_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    STANDARD.decode(text)
+}
+
 /// The requests of the text of `file`.
-fn parse_requests(file: &Path, text: &str, read: &ReadBody<'_>) -> Result<Vec<PlannedRequest>, Error> {
+fn parse_requests(file: &Path, text: &str, read: &ReadBody<'_>) -> Result<Recorded, Error> {
+    if let Some(recorded) = recorded::parse(file, text)? {
+        return Ok(recorded);
+    }
     let of_line = |line: Line| {
         let Line { path, method, headers, body, weight } = line;
         let header = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-        let one = RequestArgs { method, body, header, user: None, requests: None };
+        let one = RequestArgs { method, body, header, user: None, requests: None, feed: None };
         Ok(PlannedRequest { weight, ..one.planned(&path, read)? })
     };
-    let all: Vec<PlannedRequest> =
+    let requests: Vec<PlannedRequest> =
         toml_file::parse_lines(file, text)?.into_iter().map(of_line).collect::<Result<_, Error>>()?;
-    if all.is_empty() {
+    if requests.is_empty() {
         return Err(Error::Input(format!("{}: there is no request in it", file.display())));
     }
-    Ok(all)
+    Ok(Recorded { requests, ..Recorded::default() })
 }
 
 /// What the fuzz target `requests` runs: no text is a panic, and an error names the file.
@@ -133,7 +167,11 @@ pub fn fuzz_requests(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let read = |name: &str| Ok(name.into());
     match parse_requests(Path::new("mix.jsonl"), text, &read) {
-        Ok(requests) => assert!(requests.len() <= text.lines().count()),
+        Ok(recorded) => {
+            let places = 0..recorded.requests.len() as u32;
+            assert!(!places.is_empty() && recorded.times.iter().all(|(_, place)| places.contains(place)));
+            assert!(recorded.times.is_sorted_by_key(|(at, _)| *at));
+        }
         Err(error) => assert!(error.to_string().starts_with("mix.jsonl:"), "{error}"),
     }
 }
@@ -158,7 +196,7 @@ mod tests {
     }
 
     fn none() -> RequestArgs {
-        RequestArgs { method: None, header: Vec::new(), body: None, user: None, requests: None }
+        RequestArgs { method: None, header: Vec::new(), body: None, user: None, requests: None, feed: None }
     }
 
     #[test]
@@ -184,6 +222,7 @@ mod tests {
             fs::write(&file, text).unwrap();
             RequestArgs { requests: Some(file.clone()), ..none() }
                 .requests(&["/"], &folder)
+                .map(|recorded| recorded.requests)
                 .map_err(|e| e.to_string())
         };
         let text = "{\"path\": \"/a\", \"weight\": 9}\n\

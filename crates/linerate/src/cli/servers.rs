@@ -9,8 +9,8 @@ use crate::measurement::{
 };
 use crate::subject;
 use crate::subject::values::{self, Filled};
-use linerate_contract::Nanos;
 use linerate_contract::nearest::suggestion;
+use linerate_contract::{Layer, Nanos};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -108,7 +108,7 @@ impl CompareFlags {
             port_is_given: subjects.port.is_some(),
             requests,
             requests_file: load.request.requests.clone(),
-            layer: load.layer().into(),
+            layer: load.layer(),
             size: load.is_echo().then(|| load.size.unwrap_or(SIZE)),
             connections,
             streams: load.is_multiplexed().then(|| load.streams.unwrap_or(STREAMS)),
@@ -160,19 +160,19 @@ impl LoadFlags {
     }
 
     /// The protocol; an echo over TLS has an address.
-    pub(crate) fn layer(&self) -> &'static str {
+    pub(crate) fn layer(&self) -> Layer {
         let all = [
-            (self.tcp && self.https, "tls"),
-            (self.ws && self.https, "wss"),
-            (self.tcp, "tcp"),
-            (self.udp, "udp"),
-            (self.ws, "websocket"),
-            (self.h3, "h3"),
-            (self.is_multiplexed() && self.https, "h2"),
-            (self.is_multiplexed(), "h2c"),
-            (self.https, "https"),
+            (self.tcp && self.https, Layer::Tls),
+            (self.ws && self.https, Layer::Wss),
+            (self.tcp, Layer::Tcp),
+            (self.udp, Layer::Udp),
+            (self.ws, Layer::WebSocket),
+            (self.h3, Layer::H3),
+            (self.is_multiplexed() && self.https, Layer::H2),
+            (self.is_multiplexed(), Layer::H2c),
+            (self.https, Layer::Https),
         ];
-        all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or("http", |(_, layer)| layer)
+        all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(Layer::Http, |(_, layer)| layer)
     }
 
     /// Flags that need others.
@@ -206,16 +206,18 @@ impl LoadFlags {
         self.check()?;
         let method = self.grpc.as_ref().map(|method| format!("/{method}"));
         let path = method.as_deref().or(self.url.as_deref()).unwrap_or("/");
-        let mut requests = self.request.requests(&[path], folder)?;
+        let mut requests = self.request.requests(&[path], folder)?.requests;
         if self.grpc.is_some() {
-            requests[0].method = "POST".into();
-            requests[0].body = self.message.encoded(folder)?.into();
+            let message = self.message.encoded(folder)?;
+            for request in &mut requests {
+                (request.method, request.body) = ("POST".into(), message.clone().into());
+            }
         }
         if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
             return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
         }
-        let expect = self.expect.unwrap_or_default();
-        Ok(requests.into_iter().map(|one| PlannedRequest { expect, ..one }).collect())
+        let of = |one: PlannedRequest| PlannedRequest { expect: self.expect.unwrap_or(one.expect), ..one };
+        Ok(requests.into_iter().map(of).collect())
     }
 }
 

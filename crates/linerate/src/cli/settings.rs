@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options of HTTP requests and responses.
-const OF_HTTP: [&str; 5] = ["expect", "method", "header", "body", "requests"];
+const OF_HTTP: [&str; 6] = ["expect", "method", "header", "body", "requests", "feed"];
 
 /// Each group is one of the command line and a part of the file.
 #[derive(Debug, Clone, Args)]

@@ -10,9 +10,10 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Results")]
 pub struct ResultArgs {
-    /// Time without a response after which an operation fails
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
-    pub timeout: Duration,
+    /// Time without a response after which an operation fails; given, it is the deadline that the server of a
+    /// call of gRPC is told [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub timeout: Option<Duration>,
 
     /// Exit with status 1 where more than this share failed, or where nothing ended for a fifth of the time
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]

@@ -15,6 +15,7 @@ use crate::stats::verdict::Verdict;
 use crate::subject::words;
 use crate::url::{Scheme, Url};
 use crate::{address, home, suite};
+use linerate_contract::Layer;
 use linerate_contract::nearest::suggestion;
 use std::path::Path;
 use std::process::ExitCode;
@@ -45,7 +46,7 @@ pub fn compare(args: &CompareArgs, script: Option<&Path>, terminal: Terminal) ->
     }
 }
 
-/// What is compared.
+/// The subjects that are compared.
 #[derive(Debug)]
 pub(super) enum What {
     /// Builds in the cells of a suite; `None` with `--resume`.
@@ -141,16 +142,17 @@ fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<GivenServers,
             scheme.name, other.name
         )));
     }
-    let is = |names: &[&str]| names.contains(&scheme.name);
-    if is(&["kcp", "quic"]) {
+    let layer = scheme.layer;
+    if matches!(layer, Layer::Kcp | Layer::Quic) {
         return Err(Error::Input(format!("{0}:// is not compared: use linerate load {0}://", scheme.name)));
     }
     let load = &mut settings.load;
     check_version(load, scheme)?;
     load.https = scheme.has_tls();
-    load.h2 |= is(&["h2", "h2c"]);
-    load.h3 |= is(&["h3"]);
-    (load.tcp, load.udp, load.ws) = (is(&["tcp", "tls"]), is(&["udp"]), is(&["ws", "wss"]));
+    load.h2 |= matches!(layer, Layer::H2 | Layer::H2c) && !scheme.is_of_calls();
+    load.h3 |= layer == Layer::H3;
+    load.tcp = matches!(layer, Layer::Tcp | Layer::Tls);
+    (load.udp, load.ws) = (layer == Layer::Udp, layer.is_websocket());
     if scheme.is_of_calls() && load.grpc.is_none() {
         load.grpc = Some(rpc_method(&urls[0].path).map_err(Error::Input)?);
     }
@@ -264,7 +266,7 @@ mod tests {
     use crate::measurement::Learned;
     use crate::subject;
     use clap::Parser;
-    use linerate_contract::{Role, Spec};
+    use linerate_contract::{Layer, Role, Spec, Workload};
     use std::net::{TcpListener, UdpSocket};
 
     fn parsed(words: &[&str]) -> CompareArgs {
@@ -299,11 +301,11 @@ mod tests {
             ("wss", tcp, "wss"),
         ] {
             let url = format!("{scheme}://{place}/");
-            assert_eq!(of_addresses(&[&url, &url]).unwrap().1.settings.load.layer(), layer);
+            assert_eq!(of_addresses(&[&url, &url]).unwrap().1.settings.load.layer().as_str(), layer);
         }
         let url = format!("grpcs://{tcp}/shop.Items/Get");
         let load = of_addresses(&[&url, &url]).unwrap().1.settings.load;
-        assert_eq!((load.layer(), load.grpc.as_deref()), ("h2", Some("shop.Items/Get")));
+        assert_eq!((load.layer(), load.grpc.as_deref()), (Layer::H2, Some("shop.Items/Get")));
     }
 
     #[test]
@@ -314,7 +316,7 @@ mod tests {
         let request = flags.of_servers(&servers, ComparisonKind::Compare).unwrap();
         let comparison = request.choice.comparison.unwrap();
         let (subjects, load) = comparison.servers().unwrap();
-        let mut spec = Spec::new(Role::Client, &load.layer, "rr");
+        let mut spec = Spec::new(Role::Client, load.layer, Workload::Rr);
         subject::Servers::new(subjects, load, Learned::default()).server(0).ask(&mut spec, 1);
         assert!(spec.request.unwrap().insecure && spec.tls.is_some());
         assert_eq!((spec.path.as_deref(), load.size), (Some("/chat"), Some(64)));

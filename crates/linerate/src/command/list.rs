@@ -5,39 +5,25 @@ use crate::cli::{ListArgs, Listed};
 use crate::error::Error;
 use crate::system::Registry;
 use crate::{home, suite};
+use linerate_contract::Layer::{self, H2, H2c, H3, Http, Https, Kcp, Quic, Tcp, Tls, Udp, WebSocket, Wss};
+use linerate_contract::Workload;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-/// A workload of the load engine, and the layers that have it.
-struct Workload {
-    name: &'static str,
-    layers: &'static str,
-    about: &'static str,
-}
+/// A workload, the layers that have it, and what it does.
+type Row = (Workload, &'static [Layer], &'static str);
 
 /// The table of sdk/CONTRACT.md; a test compares the two.
-const WORKLOADS: [Workload; 5] = [
-    Workload {
-        name: "rr",
-        layers: "tcp, tls, udp, websocket, wss, http, https, h2c, h2, h3, quic",
-        about: "request and response, one outstanding on each open connection or stream",
-    },
-    Workload {
-        name: "crr",
-        layers: "tcp, http, https, h3, quic",
-        about: "connect, one request and response, close",
-    },
-    Workload {
-        name: "stream",
-        layers: "tcp, tls, websocket, wss, udp, kcp",
-        about: "bulk transfer in one direction or both",
-    },
-    Workload {
-        name: "fanout",
-        layers: "tcp",
-        about: "one message to every connection, complete after the slowest response",
-    },
-    Workload { name: "dispatch", layers: "none", about: "post and run handlers of an event loop" },
+const WORKLOADS: [Row; 5] = [
+    (
+        Workload::Rr,
+        &[Tcp, Tls, Udp, WebSocket, Wss, Http, Https, H2c, H2, H3, Quic],
+        "request and response, one outstanding on each open connection or stream",
+    ),
+    (Workload::Crr, &[Tcp, Http, Https, H3, Quic], "connect, one request and response, close"),
+    (Workload::Stream, &[Tcp, Tls, WebSocket, Wss, Udp, Kcp], "bulk transfer in one direction or both"),
+    (Workload::Fanout, &[Tcp], "one message to every connection, complete after the slowest response"),
+    (Workload::Dispatch, &[Layer::None], "post and run handlers of an event loop"),
 ];
 
 /// Lists suites, systems, workloads or cells.
@@ -77,7 +63,10 @@ pub fn list(args: &ListArgs) -> Result<ExitCode, Error> {
 fn workloads() -> String {
     WORKLOADS
         .iter()
-        .map(|Workload { name, layers, about }| format!("{name:9} {about}\n          layers: {layers}\n"))
+        .map(|(name, layers, about)| {
+            let layers: Vec<&str> = layers.iter().map(|layer| layer.as_str()).collect();
+            format!("{name:9} {about}\n          layers: {}\n", layers.join(", "))
+        })
         .collect()
 }
 
@@ -89,15 +78,17 @@ mod tests {
     #[test]
     fn the_listed_workloads_are_those_of_the_contract() {
         let contract = include_str!("../../../../sdk/CONTRACT.md");
-        let mut expected: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut expected: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for line in contract.lines().filter(|line| line.starts_with("| `")) {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
             let name = cells[1].trim_matches('`');
-            if cells.len() == 6 && WORKLOADS.iter().any(|workload| workload.name == name) {
-                expected.entry(name).or_default().extend(cells[2].split(", "));
+            if cells.len() == 6 && WORKLOADS.iter().any(|row| row.0.as_str() == name) {
+                expected.entry(name).or_default().extend(cells[2].split(", ").map(String::from));
             }
         }
-        let listed = WORKLOADS.iter().map(|w| (w.name, w.layers.split(", ").collect::<Vec<_>>()));
+        let listed = WORKLOADS.iter().map(|(name, layers, _)| {
+            (name.as_str(), layers.iter().map(ToString::to_string).collect::<Vec<_>>())
+        });
         assert_eq!(listed.collect::<BTreeMap<_, _>>(), expected);
     }
 

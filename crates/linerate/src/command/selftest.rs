@@ -108,7 +108,7 @@ fn section(case: &Case, interrupted: &AtomicBool) -> Result<Section, Error> {
     Ok(Section::new(case.name, case.about, rows, lost))
 }
 
-/// Its rows, and the share of its time that the client lost.
+/// The rows of a case, and the share of the time that the client lost.
 fn measure(case: &Case, interrupted: &AtomicBool) -> Result<(Vec<Row>, f64), Error> {
     let (mut server, ready) = Engine::start(NATIVES, &case.server)?.first()?;
     let Event::Ready { address } = ready else {

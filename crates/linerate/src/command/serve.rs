@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::output::note;
 use crate::url::{Scheme, Url};
 use crate::{interrupt, journal};
-use linerate_contract::{Event, Role, Spec, Tls};
+use linerate_contract::{Event, Layer, Role, Spec, Tls, Workload};
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     let [url] = &urls("serve", &options.url, Url::to_listen)?[..] else {
         return Err(Error::Input("a server has one URL: start one for each".into()));
     };
-    let is_stream = url.scheme.name == "kcp" || options.stream || options.reverse;
+    let is_stream = url.scheme.layer == Layer::Kcp || options.stream || options.reverse;
     args.check(SERVE, url.scheme, is_stream)?;
     let spec = spec(options, url, is_stream)?;
     Engine::start(LOAD, &spec)?.listen(&interrupt::watch(), |event| {
@@ -49,21 +49,22 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
 
 fn doing(scheme: &Scheme, spec: &Spec) -> String {
     let size = spec.size;
-    match (spec.workload.as_str(), spec.option("messages"), spec.layer.as_str()) {
+    match (spec.workload, spec.option("messages"), spec.layer) {
         (_, Some("1"), _) => format!("responds to calls with a message of {size} bytes"),
         (_, Some(number), _) => format!("responds to calls with {number} messages of {size} bytes"),
         _ if scheme.is_of_requests() => format!("serves a page of {size} bytes"),
-        (_, _, "quic") => "responds with as many bytes as are asked for".into(),
-        ("rr", ..) => "sends messages back".into(),
+        (_, _, Layer::Quic) => "responds with as many bytes as are asked for".into(),
+        (Workload::Rr, ..) => "sends messages back".into(),
         _ if spec.option("direction") == Some("client-reads") => "sends streams".into(),
-        (_, _, "tcp") => "receives or sends streams".into(),
+        (_, _, Layer::Tcp) => "receives or sends streams".into(),
         _ => "receives streams".into(),
     }
 }
 
 fn spec(options: &ServeOptions, url: &Url, is_stream: bool) -> Result<Spec, Error> {
     let scheme = url.scheme;
-    let mut spec = Spec::new(Role::Server, scheme.layer, if is_stream { "stream" } else { "rr" });
+    let mut spec =
+        Spec::new(Role::Server, scheme.layer, if is_stream { Workload::Stream } else { Workload::Rr });
     let listen = address::usual(url)?;
     spec.listen = Some(listen);
     let usual = if scheme.is_of_requests() { PAGE } else { usual_size(scheme, is_stream) };
@@ -76,8 +77,8 @@ fn spec(options: &ServeOptions, url: &Url, is_stream: bool) -> Result<Spec, Erro
         spec.set_option("messages", options.messages);
     }
     if is_stream && !scheme.is_of_datagrams() {
-        let direction = match scheme.name {
-            "tcp" => "any",
+        let direction = match scheme.layer {
+            Layer::Tcp => "any",
             _ if options.reverse => "client-reads",
             _ => "client-writes",
         };

@@ -3,7 +3,7 @@
 pub(crate) mod kubernetes;
 pub(crate) mod slurm;
 
-/// What a fleet runs.
+/// The work of a fleet.
 #[derive(Debug)]
 pub(crate) struct FleetJobs {
     pub(crate) suites: Vec<String>,

@@ -1,4 +1,4 @@
-//! What an image consists of: the format of OCI (`index.json`, blobs by digest) and that of `docker save`
+//! The parts of an image: the format of OCI (`index.json`, blobs by digest) and that of `docker save`
 //! (`manifest.json`).
 
 use super::source::Source;

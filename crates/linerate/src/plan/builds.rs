@@ -78,7 +78,7 @@ fn paced(cell: &PlannedCell, registry: &Registry, rate: Option<PlannedRate>) -> 
     let mut clients = cell.systems.iter().filter(|system| system.role == Role::Client).filter_map(of_client);
     let can_alternate = clients.any(|client| client.variant.alternates);
     let rate = rate.map(|rate| rate.per_second(None).unwrap_or(0)).or(cell.parameters.rate);
-    let Some(rate) = rate.filter(|_| can_alternate && ["rr", "crr"].contains(&cell.workload.as_str())) else {
+    let Some(rate) = rate.filter(|_| can_alternate && cell.workload.is_of_round_trips()) else {
         return PlannedCell { pairs: None, ..cell.clone() };
     };
     let seconds = cell.parameters.seconds.or(Some(1));

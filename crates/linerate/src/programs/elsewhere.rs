@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// The hidden subcommand that reports which systems another host has.
 pub const PRESENCE: &str = "lab-presence";
 
-/// What the hosts of the suite's roles have, where these are not this machine.
+/// The presence of systems on the hosts of the suite's roles, where these are not this machine.
 ///
 /// # Errors
 /// A host does not answer.

@@ -1,4 +1,4 @@
-//! What a run does now, in words and as a share of its time. All of it is a function of an instant.
+//! The state of a run, in words and as a share of its time: a function of an instant.
 
 use super::Left;
 use crate::measurement::{PlannedSuite, Sides};
@@ -114,7 +114,7 @@ impl State {
         Some(format!("{}{so_far}{}", doing.words, doing.left.after(time)))
     }
 
-    /// The same with the cells.
+    /// The message with the cells.
     pub(super) fn message(&self, now: Instant) -> Option<String> {
         let line = self.line(now)?;
         let id = self.doing.as_ref().and_then(|doing| doing.id.as_ref());

@@ -16,7 +16,7 @@ pub mod path;
 mod tests;
 
 use linerate_analysis::selftest::{Bound, Row, Unit};
-use linerate_contract::{Arrival, Counts, Done, ErrorKind, Nanos, Recorder, Role, Spec};
+use linerate_contract::{Arrival, Counts, Done, ErrorKind, Layer, Nanos, Recorder, Role, Spec, Workload};
 use std::collections::BTreeSet;
 
 /// As in the report: p99.99 needs tens of thousands of samples, which the default duration provides.
@@ -49,7 +49,7 @@ const PERIOD: Nanos = Nanos(1_000_000_000);
 /// One measurement of the test.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What the injector cannot see of a response time.
+    /// The part that the injector cannot see of a response time.
     way: Way,
     pub name: &'static str,
     pub about: &'static str,
@@ -72,11 +72,11 @@ pub struct Way {
 /// Every case, each `duration` long.
 pub fn cases(duration: Nanos, seed: u64, way: Way) -> Vec<Case> {
     let case = |name, about, options: &[(&str, &str)], judge| {
-        let mut server = Spec::new(Role::Server, "http", "rr");
+        let mut server = Spec::new(Role::Server, Layer::Http, Workload::Rr);
         server.listen = Some(([127, 0, 0, 1], 0).into());
         (server.size, server.seed) = (128, seed);
         server.options = options.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        let mut client = Spec::new(Role::Client, "http", "rr");
+        let mut client = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         (client.duration_ns, client.seed) = (Some(duration), seed);
         // The machine's wake-up delays are a row of their own (cost.rs); the injector's are part of its
         // ground truth.
@@ -99,7 +99,7 @@ pub fn cases(duration: Nanos, seed: u64, way: Way) -> Vec<Case> {
         judge_loss,
     );
     for spec in [&mut loss.server, &mut loss.client] {
-        (spec.layer, spec.workload, spec.size) = ("udp".into(), "stream".into(), 128);
+        (spec.layer, spec.workload, spec.size) = (Layer::Udp, Workload::Stream, 128);
     }
     loss.client.rate = Some(DATAGRAM_RATE);
     let mut cap = case("cap", "at most 5,000 responses per second", &[("cap", "5000")], judge_cap);

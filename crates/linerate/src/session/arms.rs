@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// In the value of `env:`, the worktree of the arm's revision.
 const CHECKOUT: &str = "{checkout}";
 
-/// What each build of a system replaces. The commits of revisions become part of the plan.
+/// The replacements of each build of a system. The commits of revisions become part of the plan.
 ///
 /// # Errors
 /// An arm cannot be built, or its program is not there.

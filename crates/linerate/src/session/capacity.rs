@@ -45,7 +45,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the cell does in a closed loop, or the outcome of the trial that did not show it.
+    /// The rate of the cell in a closed loop, or the outcome of the trial that did not show it.
     fn capacity(
         &mut self,
         suite: usize,
@@ -70,12 +70,12 @@ impl Session {
     }
 }
 
-/// Its rate is still to be found.
+/// The rate of the cell is still to be found.
 fn is_open(cell: &PlannedCell) -> bool {
     cell.capacity.is_none() && cell.absent.is_none()
 }
 
-/// What cells have in common whose load alone differs.
+/// The common part of cells whose load alone differs.
 fn row(cell: &PlannedCell) -> PlannedCell {
     let parameters = Parameters { load: None, ..cell.parameters };
     PlannedCell { id: String::new(), axes: Axes::default(), parameters, ..cell.clone() }

@@ -11,7 +11,7 @@ use crate::trial::Context;
 use crate::trial::running::RunningPair;
 use linerate_contract::Role;
 
-/// What comes with learning.
+/// The events of learning.
 #[derive(Default)]
 pub(super) struct First {
     /// The first measurements.

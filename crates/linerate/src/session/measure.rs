@@ -178,7 +178,7 @@ impl Session {
         self.made.units.iter().filter(move |unit| unit.suite == suite && unit.sides == sides)
     }
 
-    /// The same for all units of a pair: by its table, or, of builds and commands, by their warm-up units.
+    /// The sharing of all units of a pair: by its table, or, of builds and commands, by their warm-up units.
     /// Turns are right for all (docs/decisions/pairs.md).
     fn sharing_of(&self, step: &Step) -> Sharing {
         let suite = &self.run.suites[step.suite];

@@ -53,7 +53,7 @@ pub enum End {
     Interrupted,
 }
 
-/// What is known while a run goes on.
+/// The news of a run that goes on.
 #[derive(Debug)]
 pub enum Event {
     /// Before the units of a comparison, and once more after the first of them.
@@ -217,7 +217,7 @@ impl Session {
         &self.run
     }
 
-    /// What the journal of the run has so far.
+    /// The content of the run's journal so far.
     pub fn made(&self) -> &Units {
         &self.made
     }

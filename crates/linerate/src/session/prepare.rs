@@ -10,6 +10,7 @@ use crate::programs::{self, Machine};
 use crate::subject;
 use crate::system::build::Permission;
 use crate::system::install;
+use linerate_contract::Layer;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Session {
@@ -48,7 +49,7 @@ impl Session {
         machine.check()?;
         if let Some(host) = placement::served(&self.run.hosts) {
             self.servers = Some(subject::served(host)?);
-            for cell in now.cells.iter_mut().filter(|cell| cell.layer != "http") {
+            for cell in now.cells.iter_mut().filter(|cell| cell.layer != Layer::Http) {
                 let reason = format!("{} is a server of HTTP", host.place);
                 cell.absent = Some(Outcome::Unsupported { reason });
             }

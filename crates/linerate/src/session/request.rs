@@ -1,4 +1,4 @@
-//! What a user asks to be measured, without the flags that say it.
+//! The measurement that a user asks for, without the flags that say it.
 
 use super::Why;
 use crate::measurement::Place;

@@ -36,7 +36,8 @@ pub(super) fn choice(run: &Run, given: &[String]) -> Choice {
     }
 }
 
-/// What a run executes that is not linerate's own: builds, programs, servers, and ssh with its options.
+/// Programs that a run executes and that is not linerate's own: builds, programs, servers, and ssh with its
+/// options.
 #[derive(Debug, PartialEq, Serialize)]
 struct Executed {
     comparison: Option<PlannedComparison>,

@@ -26,7 +26,7 @@ const LONGEST: usize = 1 << 30;
 /// Bytes of a read.
 const PIECE: usize = 64 << 10;
 
-/// What to ask, in JSON, the only argument.
+/// The question, in JSON, the only argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     pub address: SocketAddr,
@@ -38,7 +38,7 @@ pub struct Question {
     pub times: u32,
 }
 
-/// What one request came to: a line of the output.
+/// The outcome of one request: a line of the output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -59,7 +59,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// What is the same in all; `None` without one.
+    /// The common part of all responses; `None` without one.
     pub fn common(all: &[Self]) -> Option<Expectation> {
         let first = all.first()?;
         let same = |is_same: fn(&Self, &Self) -> bool| all.iter().all(|response| is_same(response, first));
@@ -137,7 +137,7 @@ fn protocol(address: SocketAddr) -> Option<&'static str> {
     spoken_after(&TLS_HELLO).or_else(|| spoken_after(H2_HELLO)).filter(|protocol| *protocol != "HTTP/1.1")
 }
 
-/// What is to be done about a protocol.
+/// The options for a protocol.
 pub(super) fn option(protocol: &str) -> &'static str {
     match protocol {
         "TLS" => ": --https",

@@ -165,16 +165,11 @@ mod tests {
     fn what_a_setup_leaves_ends_with_its_tether() {
         let file = std::env::temp_dir().join(format!("linerate-tether-{}", std::process::id()));
         let command = format!("sleep 1000 & echo $! >'{}'", file.display());
-        let lives_at = |stat: &String| fs::read_to_string(stat).is_ok_and(|stat| !stat.contains(") Z"));
-        // Other tests of this process start and end programs at the same time.
-        let left = (0..20).find_map(|_| {
-            let tether = run("--setup", &command, Path::new("/"), &go()).unwrap().tether();
-            let stat = format!("/proc/{}/stat", fs::read_to_string(&file).unwrap().trim());
-            lives_at(&stat).then_some((tether, stat))
-        });
+        let tether = run("--setup", &command, Path::new("/"), &go()).unwrap().tether();
+        let stat = format!("/proc/{}/stat", fs::read_to_string(&file).unwrap().trim());
         fs::remove_file(&file).unwrap();
-        let (tether, stat) = left.expect("what a setup leaves goes on");
-        let lives = || lives_at(&stat);
+        let lives = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
+        assert!(tether.is_some() && lives());
         drop(tether);
         let end = Instant::now() + Duration::from_secs(20);
         while lives() && Instant::now() < end {

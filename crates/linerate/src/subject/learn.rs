@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{CommandLine, Lab};
 use crate::measurement::{Expectation, PlannedLoad, PlannedRate, PlannedRequest, Stage, Warmup};
-use linerate_contract::{Done, Event, Nanos, Role, Spec};
+use linerate_contract::{Done, Event, Layer, Nanos, Role, Spec, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +24,9 @@ const LONGEST_WINDOW: Nanos = Nanos(1_600_000_000);
 /// The longest warm-up: five seconds, or this part of a budget.
 const LONGEST: Nanos = Nanos(5_000_000_000);
 const OF_BUDGET: u64 = 5;
+/// Requests whose responses are learned, of a log with thousands; a correct response to the others has a
+/// status below 400.
+const MOST_ASKED: usize = 100;
 /// The window of the baseline's capacity.
 const OF_CAPACITY: Nanos = Nanos(500_000_000);
 
@@ -111,13 +114,13 @@ impl Learner {
     /// The responses to each request, one request after the other, and their check.
     fn responses(&mut self, lab: &mut dyn Lab, servers: &mut Servers, index: usize) -> Result<(), Error> {
         let (server, load) = (servers.server(index), &servers.load);
-        let Some(address) = server.reached().filter(|_| load.layer == "http") else { return Ok(()) };
+        let Some(address) = server.reached().filter(|_| load.layer == Layer::Http) else { return Ok(()) };
         let subject = server.subject();
         let name = subject.name().to_owned();
         let host = subject.address().map_or_else(|| address.to_string(), |known| known.target.host.clone());
         let request =
             |one: &PlannedRequest| PlannedRequest { path: subject.path(load, one).to_owned(), ..one.clone() };
-        let requests: Vec<PlannedRequest> = load.requests.iter().map(request).collect();
+        let requests: Vec<PlannedRequest> = load.requests.iter().take(MOST_ASKED).map(request).collect();
         let n = requests.len();
         let question = Question { address, host, requests, times: RESPONSES };
         let within = if server.is_started_here() { ready_within(load) } else { Duration::ZERO };
@@ -161,13 +164,15 @@ impl Learner {
     /// The protocol of a server that has not answered in another one, with what is to be done.
     fn other_protocol(&self, lab: &mut dyn Lab, servers: &Servers, index: usize) -> Option<String> {
         let (server, load) = (servers.server(index), &servers.load);
-        let address = server.reached().filter(|_| !load.is_of_datagrams() && load.layer != "http")?;
+        let address = server.reached().filter(|_| !load.is_of_datagrams() && load.layer != Layer::Http)?;
         let request = PlannedRequest { path: "/".into(), ..load.requests.first()?.clone() };
         let question = Question { address, host: address.to_string(), requests: vec![request], times: 1 };
         let (responses, reason) = self.asked(lab, server.subject().name(), &question).ok()?;
         match (&responses[..], reason) {
             ([_, ..], _) if load.has_tls() => Some("it speaks HTTP without TLS: leave out --https".into()),
-            ([_, ..], _) if load.layer == "h2c" => Some(format!("it speaks HTTP/1.1{}", option("HTTP/1.1"))),
+            ([_, ..], _) if load.layer == Layer::H2c => {
+                Some(format!("it speaks HTTP/1.1{}", option("HTTP/1.1")))
+            }
             (_, Some(reason)) if reason.contains("speaks TLS") && !load.has_tls() => Some(reason),
             _ => None,
         }
@@ -268,7 +273,7 @@ impl Learner {
     ) -> Result<(Done, Option<Nanos>), Error> {
         let (server, load) = (servers.server(index), &servers.load);
         let name = server.subject().name();
-        let mut spec = Spec::new(Role::Client, &load.layer, "rr");
+        let mut spec = Spec::new(Role::Client, load.layer, Workload::Rr);
         spec.connections = load.connections;
         spec.size = load.size.unwrap_or(0);
         spec.threads = load.threads;
@@ -305,10 +310,10 @@ fn no_response(load: &PlannedLoad, name: &str, window: Nanos, done: &Done, other
             "{name}: not one correct response in {time} s under load\n  {why}"
         ));
     }
-    let speaks = match load.layer.as_str() {
-        "h2c" => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
-        "h3" => "; --h3 is HTTP/3, over UDP",
-        "h2" => "; --h2 with --https is HTTP/2 by ALPN, and without it with prior knowledge",
+    let speaks = match load.layer {
+        Layer::H2c => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
+        Layer::H3 => "; --h3 is HTTP/3, over UDP",
+        Layer::H2 => "; --h2 with --https is HTTP/2 by ALPN, and without it with prior knowledge",
         _ => "",
     };
     let time = window.as_secs_f64();

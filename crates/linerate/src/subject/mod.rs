@@ -34,7 +34,7 @@ use crate::measurement::{
     PlannedTarget, Subject,
 };
 use ask::{Question, Response};
-use linerate_contract::{Body, Expect, Request, Spec, WeightedRequest};
+use linerate_contract::{Body, Expect, Layer, Request, Spec, WeightedRequest};
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -92,7 +92,7 @@ pub fn check(subjects: &[Subject], load: &PlannedLoad, are_made: bool) -> Result
     if are_made { Ok(()) } else { servers.read_lines() }
 }
 
-/// What shows that a server is ready.
+/// The sign that a server is ready.
 pub(crate) fn ready(load: &PlannedLoad) -> Ready {
     if load.is_of_datagrams() { Ready::Datagrams } else { Ready::Listen }
 }
@@ -121,7 +121,7 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
         let Response { status, start, .. } = &responses[0];
         return Err(failed(&format!("it answers with status {status}: {start:?}")));
     }
-    let load = PlannedLoad { layer: "http".into(), place: Place::Local, requests, ..PlannedLoad::default() };
+    let load = PlannedLoad { layer: Layer::Http, place: Place::Local, requests, ..PlannedLoad::default() };
     let subject = Subject::Address(PlannedAddress {
         name: host.place.to_string(),
         url: host.place.to_string(),
@@ -154,8 +154,8 @@ pub(crate) fn requested(spec: &mut Spec, common: Request, mut requests: Vec<Weig
     }
 }
 
-/// What the load engine compares. JSON is for the first responses alone, and where content varies, the next
-/// length may be another.
+/// The expectation that the load engine compares. JSON is for the first responses alone, and where content
+/// varies, the next length may be another.
 pub(crate) fn expected(expect: Expectation, given: Expectation, every: u64) -> Option<Expect> {
     let Expectation { status, bytes, crc32, .. } = expect;
     let bytes = bytes.filter(|_| crc32.is_some() || given.bytes.is_some());

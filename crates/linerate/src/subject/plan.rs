@@ -9,7 +9,7 @@ use crate::measurement::{
 use crate::parameters::Parameters;
 use crate::path::Shape;
 use crate::system::VERIFIER;
-use linerate_contract::Role;
+use linerate_contract::{Role, Workload};
 use std::collections::BTreeSet;
 
 /// The name of the suite and of its table.
@@ -110,8 +110,8 @@ fn cell(subject: &Subject, build: &str, load: &PlannedLoad, words: &str) -> Plan
     PlannedCell {
         id: subject.name().to_owned(),
         axes: Axes(vec![(AXIS.into(), subject.name().to_owned()), (COLUMN.into(), words.to_owned())]),
-        layer: load.layer.clone(),
-        workload: "rr".into(),
+        layer: load.layer,
+        workload: Workload::Rr,
         path: Shape::Loopback.into(),
         parameters: Parameters {
             seconds: Some(1),

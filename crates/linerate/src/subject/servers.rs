@@ -193,7 +193,7 @@ impl<'a> Server<'a> {
         Some(SocketAddr::new(found.ip(), self.given_port(side).unwrap_or(found.port())))
     }
 
-    /// Its process; `None` for one that runs already.
+    /// The process of the server; `None` for one that runs already.
     pub(super) fn launch(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Option<Launch> {
         let line = self.all.lines.get(self.index)?.as_ref()?;
         let (program, mut words) = line.process.clone();
@@ -213,7 +213,7 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// Its process after its companions, in the order in which they are started.
+    /// The server's process after its companions, in the order in which they are started.
     pub(crate) fn launches(self, pins: &Pins, slice: Option<Nanos>, side: usize) -> Vec<Launch> {
         let Some(launch) = self.launch(pins, slice, side) else { return Vec::new() };
         self.all.companions(&launch, self.given_port(side)).into_iter().chain([launch]).collect()
@@ -247,7 +247,7 @@ impl<'a> Server<'a> {
         // An echo has no request, but the certificate of its server is not verified, either.
         if load.size.is_some() {
             spec.request = load.has_tls().then_some(common);
-            if ["websocket", "wss"].contains(&load.layer.as_str()) {
+            if load.layer.is_websocket() {
                 spec.path = Some(path(&load.requests[0]));
             }
             return;
@@ -298,6 +298,7 @@ fn free_ports() -> Result<[u16; 2], Error> {
 mod tests {
     use super::*;
     use crate::measurement::PlannedCommand;
+    use linerate_contract::{Layer, Workload};
 
     fn load() -> PlannedLoad {
         let json = serde_json::json!({
@@ -347,7 +348,7 @@ mod tests {
         let servers = Servers::new(&[command("old"), address()], &load(), Learned::default());
         let (asked, pins) =
             (servers.of_cell(&cell("new")).unwrap(), crate::pins::assign(&[0], &[Role::Server], 1));
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         asked.ask(&mut spec, 1);
         assert_eq!((spec.path.as_deref(), spec.options.get("patience_ms")), (Some("/own"), None));
         assert_eq!(spec.request.unwrap().host.as_deref(), Some("box2"));
@@ -373,7 +374,7 @@ mod tests {
         let servers = Servers::new(&[command("a"), command("b")], &load(), learned);
         let warmed = servers.server(1).warmed(&cell("b"));
         assert_eq!((warmed.verify.operations, warmed.warm_for), (Some(5), Some(SHORTEST_WARMUP)));
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         servers.server(1).ask(&mut spec, 1);
         assert_eq!(spec.expect.and_then(|expect| expect.status), Some(204));
         assert_eq!(servers.load, load());

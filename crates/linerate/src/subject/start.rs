@@ -25,7 +25,7 @@ const MOST_FAILED_STARTS: usize = 2;
 /// The longest wait for the requests of one client.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What all starts of a run's servers have in common.
+/// The common part of all starts of a run's servers.
 pub(super) struct Starter {
     pins: Pins,
 }

@@ -20,7 +20,7 @@ pub fn with_port(word: &str, port: u16) -> String {
     word.replace("{port}", &port.to_string()).replace("{address}", &format!("127.0.0.1:{port}"))
 }
 
-/// What starts a server.
+/// The words of a command that starts a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     pub(crate) process: CommandLine,

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A form that has changes.
 #[derive(Clone, Copy)]
 pub(super) struct Form<'a> {
-    /// Those of the suite, if it has any.
+    /// The changes of the suite, if it has any.
     pub(super) of_suite: Option<&'a Changes>,
     pub(super) key: Key,
 }
@@ -233,8 +233,8 @@ fn cell(
     Ok(PlannedCell {
         id: template::render("id", &table.id, &values)?,
         axes,
-        layer: template::render("layer", &table.layer, &values)?,
-        workload: template::render("workload", &table.workload, &values)?,
+        layer: template::render("layer", &table.layer, &values)?.parse()?,
+        workload: template::render("workload", &table.workload, &values)?.parse()?,
         path,
         parameters,
         verify: table.verify,

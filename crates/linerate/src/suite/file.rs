@@ -133,10 +133,10 @@ pub struct Table {
     /// Changes of `--quick` in this table.
     #[serde(default)]
     pub quick: TableChanges,
-    /// The same of `--published` without `--quick`.
+    /// Changes of `--published` without `--quick`.
     #[serde(default)]
     pub published: TableChanges,
-    /// The same of all runs in full but those with `--complete`.
+    /// Changes of all runs in full but those with `--complete`.
     #[serde(default)]
     pub full: TableChanges,
     /// In the order of rows and columns.
@@ -190,8 +190,8 @@ pub struct TableChanges {
 }
 
 impl Table {
-    /// Its true values: `truth = { tolerance = 0.1, values = { p99-latency = "90ms" } }`. `None` for a table
-    /// that compares its cells with a baseline.
+    /// The true values of the table: `truth = { tolerance = 0.1, values = { p99-latency = "90ms" } }`. `None`
+    /// for a table that compares its cells with a baseline.
     ///
     /// # Errors
     /// A table with both or with neither, a metric that it does not show or that is no latency, or a time

@@ -35,7 +35,7 @@ pub struct Suite {
 pub enum Form {
     /// All tables and rows.
     Complete,
-    /// Those that fit into a quarter of an hour.
+    /// Cells that fit into a quarter of an hour.
     Full,
     /// Fewer tables, rows and operations.
     Quick,
@@ -188,6 +188,7 @@ impl Suite {
 mod tests {
     use super::*;
     use crate::path::{NetworkPath, Shape};
+    use linerate_contract::Layer;
 
     fn of_the_tree(name: &str, form: Form) -> PlannedSuite {
         let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -251,7 +252,7 @@ mod tests {
     #[test]
     fn the_transport_suite_has_what_its_seed_has_and_its_conditions() {
         let full = of_the_tree("transport", Form::Complete);
-        for layer in ["tcp", "udp", "kcp"] {
+        for layer in [Layer::Tcp, Layer::Udp, Layer::Kcp] {
             let mut cells = full.cells.iter().filter(|cell| cell.layer == layer);
             assert!(cells.all(|cell| cell.parameters.seconds.is_none_or(|n| n == 10)), "{layer}");
         }
@@ -277,7 +278,9 @@ mod tests {
         // Four minutes; starting, verifying and stopping take a quarter of it.
         assert!(seconds * u64::from(quick.rounds + quick.warmup_rounds) <= 190, "{seconds} s a round");
         assert!(
-            ["tcp", "udp", "kcp"].iter().all(|layer| quick.cells.iter().any(|cell| cell.layer == *layer))
+            [Layer::Tcp, Layer::Udp, Layer::Kcp]
+                .iter()
+                .all(|layer| quick.cells.iter().any(|cell| cell.layer == *layer))
         );
     }
 

@@ -14,7 +14,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PublishedFile {
-    /// What the document measured, in a line.
+    /// The subject of the document, in a line.
     document: String,
     /// Where it is, or its program.
     #[serde(default)]
@@ -23,7 +23,7 @@ pub(super) struct PublishedFile {
     #[serde(default)]
     date: Option<String>,
     machine: String,
-    /// What differs from the document in every table, and why.
+    /// The differences from the document in every table, and why.
     #[serde(default)]
     differences: Vec<String>,
     tables: Vec<Entry>,

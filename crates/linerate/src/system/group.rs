@@ -28,10 +28,14 @@ impl ChildGroup {
         self.0.wait()
     }
 
-    /// Waits for the child alone; what it has started goes on.
+    /// Waits for the child alone; what it has started goes on, and so does the pipe to it.
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
+        // `Child::wait` closes the pipe.
+        let tether = self.0.stdin.take();
         // Its group keeps the number while a member is left, so `end` cannot reach others.
-        self.0.wait()
+        let status = self.0.wait();
+        self.0.stdin = tether;
+        status
     }
 
     /// The end of the pipe that is the input of the group.

@@ -5,7 +5,7 @@
 
 use crate::lab::{Ready, StopSignal};
 use crate::path::Device;
-use linerate_contract::{ErrorKind, Role};
+use linerate_contract::{ErrorKind, Layer, Role, Workload};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -97,9 +97,9 @@ pub struct Variant {
     pub install_hint: Option<String>,
     /// Layers and workloads that it supports; empty: all.
     #[serde(default)]
-    pub layers: Vec<String>,
+    pub layers: Vec<Layer>,
     #[serde(default)]
-    pub workloads: Vec<String>,
+    pub workloads: Vec<Workload>,
     /// Template files in the system's folder, rendered into the role's folder `{{ dir }}` with the same name.
     #[serde(default)]
     pub configs: Vec<String>,
@@ -152,8 +152,8 @@ pub struct Variant {
     /// True for a client that ends what is under way after its number of operations, and counts it.
     #[serde(default)]
     pub overshoots: bool,
-    /// It begins its work long after its start, such as an interpreter that compiles its script first: its
-    /// window is not that of the other side of a duet.
+    /// The program begins its work long after its start, such as an interpreter that compiles its script
+    /// first: its window is not that of the other side of a duet.
     #[serde(default)]
     pub starts_late: bool,
     /// How to parse the output of a client that does not implement the contract.

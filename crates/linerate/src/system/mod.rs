@@ -44,7 +44,7 @@ pub struct SystemVariant<'a> {
 }
 
 impl<'a> SystemVariant<'a> {
-    /// What it is, of linerate's own systems.
+    /// The description of one of linerate's own systems.
     pub fn own(&self) -> Option<&'a str> {
         (self.system.manifest.own || self.variant.own).then_some(&*self.variant.about)
     }
@@ -284,6 +284,7 @@ pub(crate) fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 mod tests {
     use super::*;
     use crate::parameters::Parameters;
+    use linerate_contract::Layer;
 
     #[test]
     fn a_manifest_with_a_wrong_key_names_file_line_and_key() {
@@ -339,7 +340,7 @@ mod tests {
         for relay in relays {
             let ends = registry.terminates_tls(relay.name, Role::Relay);
             assert_eq!(relay.reads("tls"), ends, "{}", relay.name);
-            assert_eq!(relay.variant.layers == ["https"], ends, "{}", relay.name);
+            assert_eq!(relay.variant.layers == [Layer::Https], ends, "{}", relay.name);
         }
     }
 

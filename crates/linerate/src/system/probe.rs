@@ -37,7 +37,7 @@ const VERSION_DEADLINE: Duration = Duration::from_secs(5);
 /// A version is in the first lines; the rest is read and dropped.
 const MOST_OUTPUT: usize = 64 << 10;
 
-/// What an arm of a comparison has in place of a system's own.
+/// The replacement that an arm of a comparison has for a system's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replacement {
     pub program: Option<PathBuf>,
@@ -135,7 +135,7 @@ fn output_of(program: &Path, args: &[String]) -> Result<String, String> {
     output.map(|output| String::from_utf8_lossy(&output).into_owned()).ok_or_else(late)
 }
 
-/// What the program prints until it ends, also if a process that it started keeps the pipe open; `None` at
+/// The output of the program until it ends, also if a process that it started keeps the pipe open; `None` at
 /// the deadline.
 fn read_until_end(
     group: &ChildGroup,

@@ -241,7 +241,7 @@ impl Stages {
 }
 
 impl Stopped {
-    /// What became of the trial; an error ends the run.
+    /// The outcome of the trial; an error ends the run.
     fn outcome(self) -> Result<Outcome, LabError> {
         match self {
             Self::Outcome(outcome) => Ok(outcome),

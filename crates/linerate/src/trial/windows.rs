@@ -37,8 +37,8 @@ const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
 /// The window of such a unit: 32 turns of each side.
 const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
-/// The same of a second load, which follows the windows of the first one; in the units of early looks half of
-/// it.
+/// The window of a second load, which follows the windows of the first one; in the units of early looks half
+/// of it.
 const WINDOW_OF_SECOND_LOAD: Nanos = Nanos(32 * SLICE.0);
 /// Windows of an open loop: each of them has some turns of either side.
 const PACED_WINDOWS: u32 = 2;

@@ -1,6 +1,6 @@
 //! A program that implements the contract, started by a test.
 
-use linerate_contract::{Describe, Done, EXIT_UNSUPPORTED, Event, Expect, Role, Spec, page};
+use linerate_contract::{Describe, Done, EXIT_UNSUPPORTED, Event, Expect, Layer, Role, Spec, Workload, page};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::io::{BufRead, BufReader, Read};
@@ -136,7 +136,8 @@ pub(crate) fn any_port() -> SocketAddr {
 }
 
 pub(crate) fn describe(program: &Path) -> Result<Describe, String> {
-    let ended = Program::start(program, &Spec::new(Role::Describe, "", ""))?.end()?;
+    let ended =
+        Program::start(program, &Spec::new(Role::Describe, Layer::Unnamed, Workload::Unnamed))?.end()?;
     match ended.lines.first().map(|line| Event::parse(line)) {
         Some(Ok(Event::Describe(described))) if ended.status == Some(0) => Ok(described),
         other => Err(format!("{other:?}, {:?}: {}", ended.status, ended.stderr.trim())),
@@ -145,7 +146,7 @@ pub(crate) fn describe(program: &Path) -> Result<Describe, String> {
 
 /// Adds the page that an HTTP client expects.
 pub(crate) fn spec_of(mut spec: Spec) -> Spec {
-    if spec.layer == "http" {
+    if spec.layer == Layer::Http {
         spec.path = Some("/".into());
         spec.expect = Some(Expect::of_page(&page(spec.size as usize), 1));
     }

@@ -1,7 +1,7 @@
 //! Small exchanges that show that a layer and workload work.
 
 use super::{MIB, TRANSFERS};
-use linerate_contract::{Direction, Nanos, Role, Spec, Tls};
+use linerate_contract::{Direction, Layer, Nanos, Role, Spec, Tls, Workload};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 /// The duration of cases that last for a time.
@@ -11,7 +11,7 @@ pub(crate) const WINDOW: Nanos = Nanos(50_000_000);
 pub(crate) type Case = (String, Spec, Option<Spec>);
 
 /// Small exchanges with several connections and odd sizes that show that a workload works.
-pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
+pub(crate) fn cases(layer: Layer, workload: Workload) -> Vec<Case> {
     use Direction::{Both, ClientReads, ClientWrites};
     let client = |size: u64, connections: u32, operations: u64| {
         let mut spec = Spec::new(Role::Client, layer, workload);
@@ -19,7 +19,7 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
         spec
     };
     let served = |name: &str, spec: Spec| {
-        let mut server = Spec::new(Role::Server, &spec.layer, &spec.workload);
+        let mut server = Spec::new(Role::Server, spec.layer, spec.workload);
         (server.size, server.options) = (spec.size, spec.options.clone());
         (format!("{workload} on {layer} {name}"), spec, Some(server))
     };
@@ -61,12 +61,12 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
         (format!("{name} for a time"), spec, server)
     };
     match (layer, workload) {
-        ("tcp", "rr") => {
+        (Layer::Tcp, Workload::Rr) => {
             vec![served("of a byte", client(1, 1, 100)), served("of four pairs", client(1_000, 4, 402))]
         }
-        ("tcp", "crr") => vec![served("", client(64, 3, 50))],
-        ("tcp", "fanout") => vec![served("", client(64, 7, 30))],
-        ("tcp", "stream") => vec![
+        (Layer::Tcp, Workload::Crr) => vec![served("", client(64, 3, 50))],
+        (Layer::Tcp, Workload::Fanout) => vec![served("", client(64, 7, 30))],
+        (Layer::Tcp, Workload::Stream) => vec![
             stream(ClientWrites, 65_536),
             stream(ClientReads, 1_000),
             stream(Both, 16_384),
@@ -79,13 +79,13 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
             by_time(ClientWrites),
             by_time(ClientReads),
         ],
-        ("tls" | "websocket" | "wss", "rr") => {
+        (Layer::Tls | Layer::WebSocket | Layer::Wss, Workload::Rr) => {
             vec![
                 served("of a byte", client(1, 1, 100)),
                 served("of 64 KiB in four pairs", client(65_536, 4, 42)),
             ]
         }
-        ("tls" | "websocket" | "wss", "stream") => vec![
+        (Layer::Tls | Layer::WebSocket | Layer::Wss, Workload::Stream) => vec![
             transfers(ClientWrites, 65_536, 1),
             transfers(ClientWrites, 1_000, 3),
             transfers(ClientReads, MIB, 1),
@@ -94,20 +94,20 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
             timed(ClientReads),
             timed(Both),
         ],
-        ("udp", "rr") => {
+        (Layer::Udp, Workload::Rr) => {
             vec![served("of a byte", client(1, 1, 100)), served("of 1,472 bytes", client(1_472, 3, 99))]
         }
-        ("udp", "stream") => {
+        (Layer::Udp, Workload::Stream) => {
             let mut flows = stream(ClientWrites, 1_000);
             (flows.1.connections, flows.1.bytes) = (3, Some(20_000));
             vec![flows]
         }
-        ("kcp", "stream") => {
+        (Layer::Kcp, Workload::Stream) => {
             let mut flows = stream(ClientWrites, 63_488);
             flows.1.connections = 2;
             vec![stream(ClientWrites, 1_000), flows]
         }
-        ("none", "dispatch") => vec![
+        (Layer::None, Workload::Dispatch) => vec![
             dispatch("single", 1),
             dispatch("threads", 2),
             dispatch("run", 1),
@@ -119,14 +119,18 @@ pub(crate) fn cases(layer: &str, workload: &str) -> Vec<Case> {
             passes("interleaved", 1),
             passes("concurrent", 4),
         ],
-        ("http" | "https" | "h2c" | "h2" | "h3", "rr") => vec![served("", client(1_000, 3, 300))],
-        ("quic", "rr") => vec![served("", client(1_000, 3, 300)), served("of 8 bytes", client(8, 2, 50))],
-        ("quic", "crr") => {
+        (Layer::Http | Layer::Https | Layer::H2c | Layer::H2 | Layer::H3, Workload::Rr) => {
+            vec![served("", client(1_000, 3, 300))]
+        }
+        (Layer::Quic, Workload::Rr) => {
+            vec![served("", client(1_000, 3, 300)), served("of 8 bytes", client(8, 2, 50))]
+        }
+        (Layer::Quic, Workload::Crr) => {
             let mut resuming = client(1_000, 3, 50);
             resuming.set_option("handshake", "resumed");
             vec![served("", client(1_000, 3, 50)), served("with resumed sessions", resuming)]
         }
-        ("http" | "https" | "h3", "crr") => vec![served("", client(1_000, 3, 50))],
+        (Layer::Http | Layer::Https | Layer::H3, Workload::Crr) => vec![served("", client(1_000, 3, 50))],
         // Not in the contract, or without a peer in this file.
         _ => Vec::new(),
     }

@@ -4,7 +4,7 @@
 use super::cases::secure;
 use super::common::program::{Program, any_port, native, spec_of};
 use super::{MIB, same};
-use linerate_contract::{Direction, Done, ErrorKind, Nanos, Role, Spec};
+use linerate_contract::{Direction, Done, ErrorKind, Layer, Nanos, Role, Spec, Workload};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -23,13 +23,13 @@ const BYTES: i64 = 8 << 10;
 pub(crate) fn keeps_its_window(
     program: &Path,
     options: &BTreeMap<String, String>,
-    layer: &str,
-    workload: &str,
+    layer: Layer,
+    workload: Workload,
 ) -> Result<(), String> {
     let mut client = Spec::new(Role::Client, layer, workload);
     (client.size, client.connections, client.duration_ns) = (256, 2, Some(WINDOW));
     client.timeout_ns = LONG;
-    if workload == "stream" {
+    if workload == Workload::Stream {
         (client.size, client.bytes, client.timeout_ns) = (4096, Some(MIB), SHORT);
         client.choose(Direction::ClientReads);
     }
@@ -48,13 +48,13 @@ pub(crate) fn keeps_its_window(
     right(workload, &done).map_err(|what| format!("{what}: {done:?}"))
 }
 
-fn right(workload: &str, done: &Done) -> Result<(), String> {
+fn right(workload: Workload, done: &Done) -> Result<(), String> {
     let elapsed = done.end_ns.since(done.start_ns);
     let timeouts = done.errors.0.get(&ErrorKind::Timeout).copied().unwrap_or(0);
     if timeouts == 0 || timeouts != done.errors.total() {
         return Err("operations that hung are timeouts, and the only failures".into());
     }
-    if workload == "stream" {
+    if workload == Workload::Stream {
         return if elapsed < WINDOW { Err("its window is shorter than its time".into()) } else { Ok(()) };
     }
     same("nanoseconds", elapsed.0, WINDOW.0)?;

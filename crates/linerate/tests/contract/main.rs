@@ -17,7 +17,7 @@ use linerate::system::build::{Builds, Permission};
 use linerate::system::manifest::Start;
 use linerate::system::probe::{Presence, Replacement, presence};
 use linerate::system::{Registry, SystemVariant};
-use linerate_contract::{Describe, Direction, Done, Nanos, Role, Spec};
+use linerate_contract::{Describe, Direction, Done, Layer, Nanos, Role, Spec, Workload};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const MIB: u64 = 1 << 20;
+/// Layers in which a server that hangs is tried.
+const HANGING: [Layer; 5] = [Layer::Tcp, Layer::Tls, Layer::WebSocket, Layer::Wss, Layer::Http];
 /// Transfers on one connection, one after the other.
 const TRANSFERS: u64 = 3;
 
@@ -140,7 +142,7 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
         check(&format!("knows its own option {name}"), refuses(program, Some(name)));
     }
     check("exits 2 for an invalid spec", ends_with(program, "{\"contract\":3,\"role\"", 2));
-    let mut wanted = Spec::new(Role::Client, "tcp", "rr");
+    let mut wanted = Spec::new(Role::Client, Layer::Tcp, Workload::Rr);
     wanted.contract = 99;
     check("exits 2 for another contract", ends_with(program, &wanted.to_json(), 2));
     let is_relay = chosen.variant.roles.contains(&Role::Relay);
@@ -157,28 +159,28 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
             let resumes = chosen.variant.own_options.iter().any(|own| own == "handshake");
             let is_possible = |client: &Spec| resumes || !client.options.contains_key("handshake");
             for (name, client, server) in
-                cases(layer, workload).into_iter().filter(|case| is_possible(&case.1))
+                cases(*layer, *workload).into_iter().filter(|case| is_possible(&case.1))
             {
                 // Two ends of one library may have a fault in common.
-                if workload == "rr" {
+                if *workload == Workload::Rr {
                     let found = works(chosen, &serving, program, client.clone(), server.clone());
                     check(&format!("{name} with linerate's client"), found);
                 }
                 check(&name, works(chosen, &described, program, client, server));
             }
-            if drives && ["tcp", "tls", "websocket", "wss", "http"].contains(&layer.as_str()) {
-                let kept = keeps_its_window(program, &chosen.variant.options, layer, workload);
+            if drives && HANGING.contains(layer) {
+                let kept = keeps_its_window(program, &chosen.variant.options, *layer, *workload);
                 check(&format!("{workload} on {layer} keeps its window when the server hangs"), kept);
             }
         }
     }
-    let contains = |words: &[String], word: &str| words.iter().any(|one| one == word);
     for (name, kept) in one_loop::promises(program, &chosen.variant.options, &described) {
         check(&name, kept);
     }
-    let echoes = takes_part(&chosen.variant.workloads, "rr") && contains(&described.workloads, "rr");
-    for layer in ["tcp", "tls", "websocket", "wss"] {
-        let layered = takes_part(&chosen.variant.layers, layer) && contains(&described.layers, layer);
+    let echoes =
+        takes_part(&chosen.variant.workloads, &Workload::Rr) && described.workloads.contains(&Workload::Rr);
+    for layer in [Layer::Tcp, Layer::Tls, Layer::WebSocket, Layer::Wss] {
+        let layered = takes_part(&chosen.variant.layers, &layer) && described.layers.contains(&layer);
         if chosen.plays(Role::Server) && echoes && layered {
             check(&format!("survives peers that vanish on {layer}"), survives(chosen, program, layer));
         }
@@ -187,8 +189,8 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
 }
 
 /// In a layer or workload of the variant; none named: in every one.
-fn takes_part(named: &[String], word: &str) -> bool {
-    named.is_empty() || named.iter().any(|one| one == word)
+fn takes_part<T: PartialEq>(named: &[T], one: &T) -> bool {
+    named.is_empty() || named.contains(one)
 }
 
 /// The system's server (if it serves) against the system's client (if it drives), else against linerate's
@@ -249,21 +251,22 @@ fn right(expected: &Spec, done: &Done) -> Result<(), String> {
     }
     let direction = expected.choice::<Direction>().map_err(|refusal| refusal.to_string())?;
     let directions = if direction == Some(Direction::Both) { 2 } else { 1 };
-    if expected.layer == "udp" && expected.workload == "stream" {
+    if expected.layer == Layer::Udp && expected.workload == Workload::Stream {
         return right_datagrams(expected, done);
     }
     let reported = done.tls.as_deref().unwrap_or_default();
     if expected.tls.is_some() && !reported.starts_with("TLSv1.3 TLS_AES_128_GCM_SHA256 ") {
         return Err(format!("TLS is {reported:?} instead of TLSv1.3 TLS_AES_128_GCM_SHA256 and the library"));
     }
-    if expected.duration_ns.is_some() && (expected.bytes.is_some() || expected.workload == "dispatch") {
+    if expected.duration_ns.is_some() && (expected.bytes.is_some() || expected.workload == Workload::Dispatch)
+    {
         return right_repetitions(expected, done, directions);
     }
     if let Some(bytes) = expected.bytes {
         let transfers = expected.transfers().map_err(|refusal| refusal.to_string())?;
         return same("bytes", done.bytes.0, bytes * directions * transfers * u64::from(expected.connections));
     }
-    if expected.workload == "stream" {
+    if expected.workload == Workload::Stream {
         return if done.bytes.0 > 0 { Ok(()) } else { Err("no byte of a stream by time arrived".into()) };
     }
     let timed = expected.duration_ns.filter(|_| expected.operations.is_none());
@@ -279,7 +282,7 @@ fn right(expected: &Spec, done: &Done) -> Result<(), String> {
     };
     same("bytes", done.bytes.0, moved)?;
     match &done.latency {
-        Some(latency) if expected.workload != "crr" => same("latencies", latency.total(), operations),
+        Some(latency) if expected.workload != Workload::Crr => same("latencies", latency.total(), operations),
         _ => Ok(()),
     }
 }
@@ -328,11 +331,12 @@ fn same(what: &str, reported: u64, right: u64) -> Result<(), String> {
 
 /// An unknown layer is unsupported, with this option too: a program checks the options' names first.
 fn refuses(program: &Path, option: Option<&str>) -> Result<(), String> {
-    let mut spec = Spec::new(Role::Client, "carrier-pigeon", "homing");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     spec.connect = Some(any_port());
     spec.operations = Some(1);
     spec.options.extend(option.map(|name| (name.to_owned(), "1".to_owned())));
-    ends_with(program, &spec.to_json(), linerate_contract::EXIT_UNSUPPORTED)
+    let json = spec.to_json().replace("\"http\"", "\"carrier-pigeon\"").replace("\"rr\"", "\"homing\"");
+    ends_with(program, &json, linerate_contract::EXIT_UNSUPPORTED)
 }
 
 fn ends_with(program: &Path, argument: &str, status: i32) -> Result<(), String> {
@@ -350,7 +354,7 @@ fn refuses_unknown_options(program: &Path, described: &Describe) -> Result<(), S
     else {
         return Err("it describes no role, layer or workload".into());
     };
-    let mut spec = Spec::new(*role, layer, workload);
+    let mut spec = Spec::new(*role, *layer, *workload);
     spec.set_option("directoin", "both");
     let ended = Program::start_with(program, &spec.to_json())?.end()?;
     let is_named = ["options.directoin", "direction"].iter().all(|name| ended.stderr.contains(name));
@@ -361,9 +365,9 @@ fn refuses_unknown_options(program: &Path, described: &Describe) -> Result<(), S
 }
 
 /// Peers that disconnect, in the middle of a message or with a reset, end only their own connections.
-fn survives(chosen: SystemVariant<'_>, program: &Path, layer: &str) -> Result<(), String> {
-    let mut server = Spec::new(Role::Server, layer, "rr");
-    let mut client = Spec::new(Role::Client, layer, "rr");
+fn survives(chosen: SystemVariant<'_>, program: &Path, layer: Layer) -> Result<(), String> {
+    let mut server = Spec::new(Role::Server, layer, Workload::Rr);
+    let mut client = Spec::new(Role::Client, layer, Workload::Rr);
     (server.listen, server.size) = (Some(any_port()), 100);
     server.options.extend(chosen.variant.options.clone());
     secure(&mut server, &mut client);

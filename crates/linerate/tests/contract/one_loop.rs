@@ -3,7 +3,7 @@
 use super::cases::{WINDOW, cases};
 use super::common::program::{Program, spec_of};
 use super::{Promise, right};
-use linerate_contract::{Choice, Describe, Ends, Spec};
+use linerate_contract::{Choice, Describe, Ends, Layer, Spec, Workload};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(crate) fn promises(
 
 /// By count; and those of operations also for a time.
 fn exchanges() -> Vec<(String, Spec)> {
-    let all = [("tcp", "rr"), ("tcp", "stream"), ("http", "rr")];
+    let all = [(Layer::Tcp, Workload::Rr), (Layer::Tcp, Workload::Stream), (Layer::Http, Workload::Rr)];
     let all = all.into_iter().flat_map(|(layer, workload)| cases(layer, workload));
     all.flat_map(|(name, mut spec, _)| {
         spec.choose(Ends::OneLoop);

@@ -329,7 +329,7 @@ fn compare_is_status_0_whatever_it_finds() {
     assert_eq!((rate.verdict, rate.second_series), (Verdict::Slower, None));
 }
 
-/// Its time is simulated, so it ends before the first line, which comes after ten seconds.
+/// The time of the comparison is simulated, so it ends before the first line, which comes after ten seconds.
 #[test]
 fn a_comparison_of_some_seconds_says_nothing_off_a_terminal_but_what_it_can_find() {
     let progress = |more: &[&str]| {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 pub(crate) struct Crate {
-    /// Its folder.
+    /// The folder of the crate.
     pub(crate) name: String,
-    /// Those that the root declares, without those for tests.
+    /// The modules that the root declares, without those for tests.
     pub(crate) modules: BTreeSet<String>,
     pub(crate) uses: Vec<Use>,
 }

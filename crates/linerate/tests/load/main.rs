@@ -4,6 +4,7 @@
 
 mod h2;
 mod habits;
+mod recorded;
 mod requests;
 #[path = "../report/schema.rs"]
 mod schema;

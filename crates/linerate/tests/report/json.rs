@@ -79,7 +79,7 @@ fn check_row(entry: &Value) {
     }
 }
 
-/// The same of the CPU time.
+/// Checks the entry of the CPU time.
 fn check_cpu(entry: &Value) {
     let duet = &entry["vs_baseline"]["duet"];
     let (Some(ratio), Some(baseline)) = (duet["cpu_ratio"].as_f64(), duet["with_cpu_us"].as_f64()) else {

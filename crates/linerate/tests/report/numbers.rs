@@ -49,19 +49,20 @@ pub(crate) fn is_estimate(text: &str, value: f64, ends: [f64; 2]) -> bool {
     shown.len() >= wanted.len() && shown.iter().zip(&wanted).all(is_it)
 }
 
-/// The same for a ratio: in percent, or as a multiple from ten on.
+/// True if the text is the ratio: in percent, or as a multiple from ten on.
 pub(crate) fn is_ratio(text: &str, ratio: f64, ends: [f64; 2]) -> bool {
     let factor = if text.contains('%') { 100.0 } else { 1.0 };
     text.contains(['%', 'x']) && is_estimate(text, ratio * factor, ends.map(|end| end * factor))
 }
 
-/// The same for a latency: how much longer it is, in percent or as a factor. `ratio`: that of performance.
+/// True if the text is the change of a latency: how much longer it is, in percent or as a factor. `ratio`:
+/// that of performance.
 pub(crate) fn is_longer(text: &str, ratio: f64, ends: [f64; 2]) -> bool {
     let [low, high] = ends;
     is_more(text, 1.0 / ratio, [1.0 / high, 1.0 / low])
 }
 
-/// The same for a CPU time: how much more it is.
+/// True if the text is the change of a CPU time: how much more it is.
 pub(crate) fn is_more(text: &str, ratio: f64, ends: [f64; 2]) -> bool {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     match text.contains('%') {

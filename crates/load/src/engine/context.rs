@@ -12,7 +12,7 @@ use linerate_contract::{ErrorKind, Nanos};
 use nix::sys::epoll::{Epoll, EpollEvent, EpollFlags};
 use std::collections::VecDeque;
 
-/// What became of a request.
+/// The state of a request after a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     Whole,
@@ -251,15 +251,21 @@ impl<L: Layer> Context<L> {
     pub fn begin_pipelined(&mut self, slot: &mut Slot<L::Connection>) {
         let depth = self.layer.depth();
         if depth > 1 {
-            if slot.is_again {
-                let together = self.again.iter().take_while(|begun| begun.sent == slot.began);
-                slot.more = together.take(depth as usize - 1).count() as u32;
-                self.again.drain(..slot.more as usize);
-            } else {
-                slot.more = self.meter.begin_several(depth - 1);
-            }
-            self.layer.ask(slot.connection.as_mut().expect(OPENED), 1 + slot.more);
+            self.begin_further(slot, depth - 1);
         }
+    }
+
+    /// Apart, since its length kept the question for the depth from being a part of the loop.
+    #[inline(never)]
+    fn begin_further(&mut self, slot: &mut Slot<L::Connection>, most: u32) {
+        if slot.is_again {
+            let together = self.again.iter().take_while(|begun| begun.sent == slot.began);
+            slot.more = together.take(most as usize).count() as u32;
+            self.again.drain(..slot.more as usize);
+        } else {
+            slot.more = self.meter.begin_several(most);
+        }
+        self.layer.ask(slot.connection.as_mut().expect(OPENED), 1 + slot.more);
     }
 
     /// Registers the socket of a connection that waits for an operation, so that its end is seen.

@@ -21,7 +21,7 @@ pub struct EchoService {
     buffer: Box<[u8]>,
 }
 
-/// What could not be sent yet; nothing is read before it is out, so it is a buffer's content at most.
+/// Bytes that could not be sent yet; nothing is read before it is out, so it is a buffer's content at most.
 #[derive(Debug, Default)]
 pub struct EchoConnection {
     pending: Vec<u8>,

@@ -32,7 +32,7 @@ pub enum Flow {
 pub struct Response {
     /// Payload bytes.
     pub bytes: u64,
-    /// Its content was compared, too.
+    /// The content of the response was compared, too.
     pub verified: bool,
     /// The connection can carry another operation.
     pub reusable: bool,
@@ -53,7 +53,7 @@ pub enum Progress {
     Wrong(Wrong),
     /// The response is not complete, and the socket is empty.
     Waiting,
-    /// The same, and the socket is full: something is still to be sent.
+    /// The response is not complete, and the socket is full: something is still to be sent.
     Blocked,
     /// The response is not complete, and the connection's turn is over; the socket may have more.
     Unfinished,
@@ -201,7 +201,7 @@ pub trait Layer: Clone + Send + Sized + 'static {
         None
     }
 
-    /// What no peer should send and what was accepted, by name, with its number of responses.
+    /// Oddities that were accepted, by name, with their number of responses.
     fn accepted(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
     }
@@ -231,7 +231,7 @@ impl Begun {
     }
 }
 
-/// What became of an operation on a connection with several.
+/// The end of an operation on a connection with several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ending {
     pub begun: Begun,

@@ -7,6 +7,7 @@ use linerate_contract::{Spec, WeightedRequest};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Requests of an order at least, so that it is no short pattern, and at most: all threads read 16 MiB.
 const SHORTEST_ORDER: usize = 4 << 10;
@@ -27,7 +28,11 @@ impl Order {
     /// # Errors
     /// Weights that make no order.
     pub(super) fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let numbers = if spec.requests.is_empty() { vec![0] } else { numbers(&spec.requests, spec.seed)? };
+        let numbers = match (&spec.replay[..], &spec.requests[..]) {
+            (_, []) => vec![0],
+            ([], requests) => numbers(requests, spec.seed)?,
+            (replay, _) => replay.iter().map(|(_, number)| *number).collect(),
+        };
         Ok(Self { numbers: numbers.into(), next: 0, again: Vec::new() })
     }
 
@@ -49,6 +54,23 @@ impl Order {
     #[cold]
     pub(super) fn give_back(&mut self, number: u32) {
         self.again.push(number);
+    }
+}
+
+/// The numbers of requests that vary, which all threads take from one count.
+#[derive(Debug, Clone)]
+pub(super) struct Numbering {
+    next: Arc<AtomicU64>,
+    pub(super) seed: u64,
+}
+
+impl Numbering {
+    pub(super) fn new(spec: &Spec) -> Self {
+        Self { next: Arc::new(AtomicU64::new(1)), seed: spec.seed }
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 }
 
@@ -82,7 +104,7 @@ fn divisor(a: u32, b: u32) -> u32 {
 #[cfg(test)]
 pub(in crate::layer) mod tests {
     use super::*;
-    use linerate_contract::Request;
+    use linerate_contract::{Layer, Nanos, Request, Role, Workload};
 
     /// A GET of `/0`, `/1`, ... with these weights.
     pub(in crate::layer) fn weighted(weights: &[u32]) -> Vec<WeightedRequest> {
@@ -112,6 +134,15 @@ pub(in crate::layer) mod tests {
         let mut drawn = numbers(&weighted(&[1; 70_000]), 1).unwrap();
         drawn.sort_unstable();
         assert!(drawn.iter().copied().eq(0..70_000));
+    }
+
+    #[test]
+    fn a_replay_has_its_own_order() {
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
+        spec.requests = weighted(&[1, 9]);
+        spec.replay = [1, 0, 1, 1].map(|number| (Nanos(0), number)).to_vec();
+        let mut order = Order::new(&spec).unwrap();
+        assert!((0..6).map(|_| order.choose()).eq([1, 0, 1, 1, 1, 0]));
     }
 
     #[test]

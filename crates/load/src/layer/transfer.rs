@@ -112,11 +112,11 @@ pub(super) fn good(bytes: &[u8], expected: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn content_repeats_and_is_one_slice_at_any_offset() {
-        let mut spec = Spec::new(Role::Client, "tcp", "stream");
+        let mut spec = Spec::new(Role::Client, Layer::Tcp, Workload::Stream);
         spec.size = 1000;
         let content = Content::new(&spec).unwrap();
         let page = page(PERIOD);

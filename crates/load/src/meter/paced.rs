@@ -1,4 +1,4 @@
-//! What an open loop counts beside a closed one.
+//! The counts of an open loop beside those of a closed one.
 
 use super::Meter;
 use linerate_contract::{Adherence, Nanos, Recorder};

@@ -1,8 +1,8 @@
 use super::*;
-use linerate_contract::{Bytes, Role};
+use linerate_contract::{Bytes, Layer, Role, Workload};
 
 fn meter(budget: u64) -> Meter {
-    let mut spec = Spec::new(Role::Client, "http", "crr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Crr);
     spec.timeout_ns = Nanos(100);
     Meter::new(&spec, Some(budget)).unwrap()
 }
@@ -26,7 +26,7 @@ fn an_operation_counts_once_as_success_or_failure() {
 /// After the window, too: a peer that ends what it has kept for too long has not ended it in time.
 #[test]
 fn what_fails_after_its_deadline_is_a_timeout_whatever_the_peer_says_then() {
-    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     (spec.timeout_ns, spec.duration_ns) = (Nanos(100), Some(Nanos(150)));
     let mut m = Meter::new(&spec, None).unwrap();
     m.start(Nanos(10));
@@ -42,8 +42,8 @@ fn what_fails_after_its_deadline_is_a_timeout_whatever_the_peer_says_then() {
 
 #[test]
 fn transfers_in_flight_at_the_end_of_the_window_are_finished_and_others_are_left_out() {
-    for (workload, finishes, operations) in [("stream", true, 1), ("rr", false, 0)] {
-        let mut spec = Spec::new(Role::Client, "tls", workload);
+    for (workload, finishes, operations) in [(Workload::Stream, true, 1), (Workload::Rr, false, 0)] {
+        let mut spec = Spec::new(Role::Client, Layer::Tls, workload);
         spec.duration_ns = Some(Nanos(100));
         let mut m = Meter::new(&spec, None).unwrap();
         m.start(Nanos(10));
@@ -57,7 +57,7 @@ fn transfers_in_flight_at_the_end_of_the_window_are_finished_and_others_are_left
 
 #[test]
 fn latency_in_an_open_loop_counts_from_the_due_time() {
-    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     (spec.timeout_ns, spec.rate) = (Nanos(5_000_000), Some(1.0));
     let mut m = Meter::new(&spec, Some(3)).unwrap();
     m.start(Nanos(0));
@@ -89,7 +89,7 @@ fn merged_counters_add_up_and_span_both_windows() {
 
 #[test]
 fn a_closed_loop_in_turns_begins_and_counts_in_its_own_turns() {
-    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     spec.duration_ns = Some(Nanos(1_000));
     let alternation = Alternation { length_ns: Nanos(100), guard_ns: Nanos(20), seed: 1, second: false };
     spec.alternation = Some(alternation);
@@ -121,7 +121,7 @@ fn a_closed_loop_in_turns_begins_and_counts_in_its_own_turns() {
 
 #[test]
 fn the_turns_of_another_client_are_no_stall() {
-    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     let turn = Nanos(2 * LOOK.0);
     spec.duration_ns = Some(Nanos(40 * turn.0));
     let guard_ns = Nanos(turn.0 / 5);

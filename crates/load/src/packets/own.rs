@@ -13,7 +13,7 @@ pub(crate) struct OwnAddresses {
 }
 
 impl OwnAddresses {
-    /// Those of a socket that is bound to `address`.
+    /// The own addresses of a socket that is bound to `address`.
     ///
     /// # Errors
     /// The kernel does not list the addresses of the host.

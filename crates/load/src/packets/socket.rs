@@ -121,7 +121,7 @@ fn unsupported(what: &'static str) -> impl Fn(Errno) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn a_buffer_that_is_not_granted_is_refused_with_the_granted_size() {
@@ -131,7 +131,7 @@ mod tests {
             message.contains("1000") && message.contains("999") && message.contains("rmem_max"),
             "{message}"
         );
-        let mut spec = Spec::new(Role::Server, "udp", "stream");
+        let mut spec = Spec::new(Role::Server, Layer::Udp, Workload::Stream);
         spec.listen = Some("127.0.0.1:0".parse().unwrap());
         for wrong in ["0", "-1", "x"] {
             spec.options.insert("buffer".into(), wrong.into());

@@ -1,11 +1,12 @@
 use super::*;
+use linerate_contract::{Layer, Workload};
 use nix::sys::epoll::{EpollCreateFlags, EpollFlags};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 fn with(option: &str, value: &str) -> Result<Waiter, Refusal> {
-    let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
+    let mut spec = Spec::new(linerate_contract::Role::Client, Layer::Http, Workload::Rr);
     spec.options.insert(option.into(), value.into());
     Waiter::from_spec(&spec)
 }
@@ -94,7 +95,7 @@ fn invalid_delays_are_refused_and_so_are_both_at_once() {
         assert!(with("coalesce_us", text).is_err(), "{text}");
         assert!(with("spin", text).is_err(), "{text}");
     }
-    let mut spec = Spec::new(linerate_contract::Role::Client, "http", "rr");
+    let mut spec = Spec::new(linerate_contract::Role::Client, Layer::Http, Workload::Rr);
     spec.options = [("spin", "50"), ("coalesce_us", "60")].map(|(k, v)| (k.into(), v.into())).into();
     assert!(Waiter::from_spec(&spec).is_err());
     spec.options.insert("spin".into(), "0".into());
@@ -103,7 +104,7 @@ fn invalid_delays_are_refused_and_so_are_both_at_once() {
 
 #[test]
 fn a_spec_without_spin_has_that_of_its_layer() {
-    let mut spec = Spec::new(linerate_contract::Role::Client, "kcp", "stream");
+    let mut spec = Spec::new(linerate_contract::Role::Client, Layer::Kcp, Workload::Stream);
     let of = |spec: &Spec| Waiter::spinning(spec, Nanos(50_000)).unwrap().spin;
     assert_eq!((Waiter::from_spec(&spec).unwrap().spin, of(&spec)), (Nanos::ZERO, Nanos(50_000)));
     spec.options.insert("spin".into(), "0".into());

@@ -82,7 +82,7 @@ pub fn run<L: Layer>(spec: &Spec) -> Result<Done, Refusal> {
     })
 }
 
-/// The same over a layer whose connections have one transfer each, which ends by time or by bytes.
+/// Runs a stream over a layer whose connections have one transfer each, which ends by time or by bytes.
 ///
 /// # Errors
 /// As [`run`].

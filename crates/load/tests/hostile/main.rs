@@ -104,7 +104,7 @@ fn run(rows: &[Row]) -> Vec<String> {
     failed.into_inner().unwrap()
 }
 
-/// This program again, in a network namespace; `None` where the system permits none.
+/// The test's program again, in a network namespace; `None` where the system permits none.
 fn in_a_namespace(arguments: &[String]) -> Option<ExitCode> {
     let permitted = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
     if !permitted.is_ok_and(|output| output.status.success()) {

@@ -1,14 +1,14 @@
 //! Peers over QUIC that are hostile: a state machine of their own, with a socket.
 
 use crate::Row;
-use crate::common::{good_certificates, local};
+use crate::common::{Engine, good_certificates, local};
 use crate::subject::{MOST_MEMORY, Served, client, result};
 use bytes::{Bytes, BytesMut};
-use linerate_contract::{Nanos, Tls};
+use linerate_contract::{ErrorKind, Nanos, Tls};
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event,
-    ServerConfig, StreamId,
+    ServerConfig, StreamId, VarInt,
 };
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
@@ -46,14 +46,26 @@ pub(crate) fn rows() -> Vec<Row> {
         }
     }
     for layer in ["h3", "quic"] {
-        let (identity, tls) = (identity.clone(), tls.clone());
+        let of_flood = (identity.clone(), tls.clone());
         let run = move || {
-            let address = flooding(&identity, layer);
-            let mut spec = client(layer, "rr", address, &tls);
+            let address = flooding(&of_flood.0, layer);
+            let mut spec = client(layer, "rr", address, &of_flood.1);
             spec.timeout_ns = Nanos(3_000_000_000);
             result(&spec);
         };
         rows.push(Row::new(format!("{layer}: a server that fills streams of its own"), run));
+        let (identity, tls) = (identity.clone(), tls.clone());
+        let run = move || {
+            let mut config = serving(&identity, layer);
+            let transport = Arc::get_mut(&mut config.transport).unwrap();
+            transport.max_idle_timeout(Some(VarInt::from_u32(50).into()));
+            let spec = client(layer, "rr", turning(config, |_| {}), &tls);
+            let done = Engine::start(&spec).done();
+            let cause = done.causes.0.get(&ErrorKind::Reset).map(|cause| cause.text.as_str());
+            assert!(cause.is_some_and(|text| text.contains("idle timeout")), "{:?}", done.causes);
+            assert_eq!(done.errors.0.get(&ErrorKind::Timeout), None, "{:?}", done.errors);
+        };
+        rows.push(Row::new(format!("{layer}: a server with an idle timeout of 50 ms"), run));
     }
     rows
 }
@@ -203,8 +215,7 @@ fn idle(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
     vec![peer]
 }
 
-/// A server that answers nothing, and sends on streams of its own as much as it may.
-fn flooding(identity: &Tls, layer: &str) -> SocketAddr {
+fn serving(identity: &Tls, layer: &str) -> ServerConfig {
     let certificate = CertificateDer::from_pem_slice(identity.certificate.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(identity.key.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -215,20 +226,29 @@ fn flooding(identity: &Tls, layer: &str) -> SocketAddr {
         .with_single_cert(vec![certificate], key)
         .unwrap();
     config.alpn_protocols = alpn(layer);
-    let config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(config).unwrap()));
+    ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(config).unwrap()))
+}
+
+/// A server that responds to nothing, with what it does at each event.
+fn turning(config: ServerConfig, mut on: impl FnMut(&mut Connection) + Send + 'static) -> SocketAddr {
     let mut peer = Peer::new(Some(config));
     let address = peer.socket.local_addr().unwrap();
     std::thread::spawn(move || {
         let start = Instant::now();
-        let (piece, mut streams) = (Bytes::from(vec![0; 1 << 20]), Vec::new());
         while start.elapsed() < Duration::from_secs(15) {
-            peer.turn(&mut |connection, _| {
-                streams.extend(std::iter::from_fn(|| connection.streams().open(Dir::Bi)));
-                for id in &streams {
-                    while connection.send_stream(*id).write_chunks(&mut [piece.clone()]).is_ok() {}
-                }
-            });
+            peer.turn(&mut |connection, _| on(connection));
         }
     });
     address
+}
+
+/// A server that sends on streams of its own as much as it may.
+fn flooding(identity: &Tls, layer: &str) -> SocketAddr {
+    let (piece, mut streams) = (Bytes::from(vec![0; 1 << 20]), Vec::new());
+    turning(serving(identity, layer), move |connection| {
+        streams.extend(std::iter::from_fn(|| connection.streams().open(Dir::Bi)));
+        for id in &streams {
+            while connection.send_stream(*id).write_chunks(&mut [piece.clone()]).is_ok() {}
+        }
+    })
 }

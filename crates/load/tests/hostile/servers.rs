@@ -167,7 +167,7 @@ const SERVERS: &[(&str, &[&str], Behaviour, &[ErrorKind])] = &[
     ),
 ];
 
-/// The same of a server that has TLS and does this in place of the handshake.
+/// Behaviours of a server that has TLS and does them in place of the handshake.
 const BEFORE_TLS: &[(&str, Behaviour, &[ErrorKind])] = &[
     ("closes before the handshake", |_| {}, &[TlsFailed, EmptyResponse, Reset]),
     ("never begins the handshake", |_| wait(), &[Timeout, ConnectTimeout]),

@@ -1,7 +1,7 @@
 //! The process under attack: what all rows assert.
 
 use crate::common::{Engine, local};
-use linerate_contract::{Done, ErrorKind, Nanos, Role, Spec, Tls};
+use linerate_contract::{Done, ErrorKind, Layer, Nanos, Role, Spec, Tls, Workload};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -20,7 +20,11 @@ const FEW: u64 = 40 << 20;
 
 /// The spec of a layer. gRPC is an option of HTTP/2.
 fn spec(role: Role, layer: &str, workload: &str) -> Spec {
-    let mut spec = Spec::new(role, if layer == "grpc" { "h2c" } else { layer }, workload);
+    let mut spec = Spec::new(
+        role,
+        if layer == "grpc" { Layer::H2c } else { layer.parse().unwrap() },
+        workload.parse().unwrap(),
+    );
     if layer == "grpc" {
         spec.set_option("grpc", "yes");
     }
@@ -79,10 +83,10 @@ impl Served {
 
     /// An honest client completes its work, and the server has used no more than `most` bytes of memory.
     pub(crate) fn still_serves(&mut self, tls: &Tls, most: u64) {
-        let mut spec = client(&self.layer, &self.spec.workload, self.address, tls);
+        let mut spec = client(&self.layer, self.spec.workload.as_str(), self.address, tls);
         // Without optimisation, a turn of a flood takes half a second.
         spec.timeout_ns = Nanos(10_000_000_000);
-        if spec.workload == "stream" {
+        if spec.workload == Workload::Stream {
             (spec.operations, spec.bytes) = (None, Some(10_000));
             spec.options = options("stream");
         }

@@ -2,7 +2,7 @@
 
 use crate::common::{Engine, client, good_certificates, local, ok, read_request, tcp_client, with};
 use crate::h3::{h3_client, h3_server};
-use linerate_contract::{Nanos, Role, Spec, page};
+use linerate_contract::{Layer, Nanos, Role, Spec, Workload, page};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
@@ -49,7 +49,7 @@ fn datagrams_come_from_each_source_in_turn() {
             let _ = socket.send_to(&datagram[..length], from);
         }
     });
-    let mut spec = Spec { layer: "udp".into(), sources: SOURCES.into(), ..tcp_client("rr", address, 64, 30) };
+    let mut spec = Spec { layer: Layer::Udp, sources: SOURCES.into(), ..tcp_client("rr", address, 64, 30) };
     spec.connections = 3;
     let done = Engine::start(&spec).done();
     assert_eq!((done.operations, done.errors.total()), (30, 0), "{:?}", done.causes);
@@ -63,7 +63,7 @@ fn datagrams_come_from_each_source_in_turn() {
 #[test]
 fn a_source_that_is_not_of_this_machine_is_refused() {
     for layer in ["http", "udp"] {
-        let mut spec = Spec { layer: layer.into(), ..client("rr", local(), 9, 1) };
+        let mut spec = Spec { layer: layer.parse().unwrap(), ..client("rr", local(), 9, 1) };
         (spec.sources, spec.size) = (vec!["192.0.2.77".parse().unwrap()], 9);
         let mut engine = Engine::start(&spec);
         let status = engine.wait().code();
@@ -86,7 +86,7 @@ fn a_stream_is_sent_no_faster_than_its_pace() {
         let _ = stream.write_all(&(bytes.len() as u64 - 8).to_le_bytes());
         bytes.len()
     });
-    let mut spec = Spec::new(Role::Client, "tcp", "stream");
+    let mut spec = Spec::new(Role::Client, Layer::Tcp, Workload::Stream);
     (spec.connect, spec.size, spec.duration_ns) = (Some(address), 16_384, Some(Nanos(1_000_000_000)));
     let spec = with(with(spec, "direction", "client-writes"), "pace", "2000000");
     let done = Engine::start(&spec).done();

@@ -1,7 +1,7 @@
 //! Two clients whose load alternates.
 
 use crate::common::{Engine, client, server};
-use linerate_contract::{Alternation, Done, Nanos};
+use linerate_contract::{Alternation, Done, Layer, Nanos, Workload};
 
 const TURN: Nanos = Nanos(50_000_000);
 
@@ -41,8 +41,8 @@ fn an_open_loop_leaves_out_what_is_due_in_the_turns_of_the_other() {
 #[test]
 fn a_workload_without_turns_refuses_them() {
     let mut spec = client("fanout", "127.0.0.1:9".parse().unwrap(), 64, 1);
-    spec.layer = "tcp".into();
-    (spec.workload, spec.expect) = ("stream".into(), None);
+    spec.layer = Layer::Tcp;
+    (spec.workload, spec.expect) = (Workload::Stream, None);
     let guard_ns = TURN;
     spec.alternation = Some(Alternation { length_ns: TURN, guard_ns, seed: 5, second: false });
     let mut engine = Engine::start(&spec);

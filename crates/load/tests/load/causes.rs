@@ -6,7 +6,7 @@ use crate::h2::{frame, responses};
 use crate::h3::{h3_client, h3_server};
 use crate::sessions::client as session;
 use crate::trust::echoing;
-use linerate_contract::{Done, ErrorKind, Expect, Nanos, Request, Spec, TlsFailure, page};
+use linerate_contract::{Done, ErrorKind, Expect, Layer, Nanos, Request, Spec, TlsFailure, page};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 
@@ -26,7 +26,7 @@ fn assert_cause(done: &Done, kind: ErrorKind, text: &str, bytes: &str) {
 }
 
 fn pages(layer: &str, address: SocketAddr) -> Spec {
-    let mut spec = Spec { layer: layer.into(), ..client("rr", address, 9, 3) };
+    let mut spec = Spec { layer: layer.parse().unwrap(), ..client("rr", address, 9, 3) };
     spec.tls = Some(good_certificates().1);
     spec
 }
@@ -165,7 +165,7 @@ fn an_address_where_nothing_listens_has_the_words_of_the_kernel_over_every_layer
     let udp = || UdpSocket::bind(local()).unwrap().local_addr().unwrap();
     for layer in ["h3", "quic", "udp"] {
         let mut spec = h3_client(&good_certificates().1, udp(), 9, 3, 1);
-        (spec.layer, spec.size) = (layer.into(), SIZE);
+        (spec.layer, spec.size) = (layer.parse().unwrap(), SIZE);
         if layer == "udp" {
             (spec.tls, spec.expect) = (None, None);
             spec.options.clear();
@@ -184,7 +184,7 @@ fn datagrams_that_are_no_echo_are_shown() {
                 let _ = socket.send_to(response, from);
             }
         });
-        let mut spec = Spec { layer: "udp".into(), ..tcp_client("rr", address, SIZE, 3) };
+        let mut spec = Spec { layer: Layer::Udp, ..tcp_client("rr", address, SIZE, 3) };
         spec.expect = None;
         spec
     };

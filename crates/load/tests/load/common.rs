@@ -1,6 +1,6 @@
 //! Shared by the integration tests: the binary as a child that ends with its test, and faulty servers.
 
-use linerate_contract::{Done, ErrorKind, Event, Expect, Role, Spec, Tls, TlsFailure, page};
+use linerate_contract::{Done, ErrorKind, Event, Expect, Layer, Role, Spec, Tls, TlsFailure, Workload, page};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -124,7 +124,7 @@ pub(crate) fn tls_failure(done: &Done) -> Option<TlsFailure> {
 
 /// A client of `address` that expects the page of `size` bytes and checks every byte.
 pub(crate) fn client(workload: &str, address: SocketAddr, size: usize, operations: u64) -> Spec {
-    let mut spec = Spec::new(Role::Client, "http", workload);
+    let mut spec = Spec::new(Role::Client, Layer::Http, workload.parse().unwrap());
     spec.connect = Some(address);
     spec.operations = Some(operations);
     spec.connections = 5;
@@ -134,19 +134,19 @@ pub(crate) fn client(workload: &str, address: SocketAddr, size: usize, operation
 
 /// A TCP client of messages or writes of `size` bytes.
 pub(crate) fn tcp_client(workload: &str, address: SocketAddr, size: u64, operations: u64) -> Spec {
-    let mut spec = Spec::new(Role::Client, "tcp", workload);
+    let mut spec = Spec::new(Role::Client, Layer::Tcp, workload.parse().unwrap());
     (spec.connect, spec.size, spec.operations) = (Some(address), size, Some(operations));
     spec
 }
 
-/// The same with one more option.
+/// The spec with one more option.
 pub(crate) fn with(mut spec: Spec, option: &str, value: &str) -> Spec {
     spec.options.insert(option.into(), value.into());
     spec
 }
 
 pub(crate) fn server(size: usize) -> Spec {
-    let mut spec = Spec::new(Role::Server, "http", "rr");
+    let mut spec = Spec::new(Role::Server, Layer::Http, Workload::Rr);
     spec.listen = Some(local());
     spec.size = size as u64;
     spec

@@ -20,13 +20,13 @@ pub(crate) fn h2_client(
     streams: u32,
 ) -> Spec {
     let mut spec = client("rr", address, size, operations);
-    spec.layer = layer.into();
+    spec.layer = layer.parse().unwrap();
     spec.set_option("streams", streams);
     spec
 }
 
 fn h2_server(layer: &str, size: usize) -> Spec {
-    Spec { layer: layer.into(), ..server(size) }
+    Spec { layer: layer.parse().unwrap(), ..server(size) }
 }
 
 /// All operations are good, and compared.

@@ -3,7 +3,7 @@
 use crate::common::{Engine, good_certificates, server};
 use crate::h2::{assert_good, h2_client};
 use crate::stage::{SIZE, Stage};
-use linerate_contract::{Request, Spec, page};
+use linerate_contract::{Layer, Request, Spec, page};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -106,7 +106,7 @@ fn output(command: &mut Command) -> Option<String> {
 fn each_server(run: impl Fn(&str, SocketAddr)) {
     for (layer, scheme) in [("h2c", "http"), ("h2", "https")] {
         let tls = (layer == "h2").then(|| good_certificates().0);
-        let spec = Spec { layer: layer.into(), tls, ..server(SIZE) };
+        let spec = Spec { layer: layer.parse().unwrap(), tls, ..server(SIZE) };
         let (_server, address) = Engine::serving(&spec);
         run(scheme, address);
     }
@@ -140,7 +140,7 @@ const NOT_KEPT: [&str; 3] = [
 #[test]
 fn the_server_and_h2spec() {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../tools/h2spec");
-    let (_server, address) = Engine::serving(&Spec { layer: "h2c".into(), ..server(100) });
+    let (_server, address) = Engine::serving(&Spec { layer: Layer::H2c, ..server(100) });
     let mut h2spec = Command::new(if program.exists() { &program } else { Path::new("h2spec") });
     h2spec.args(["-o", "1", "-h", &address.ip().to_string(), "-p", &address.port().to_string()]);
     let out = match h2spec.output() {
@@ -223,7 +223,7 @@ fn the_server_and_grpc_of_python() {
     if !has_grpc() {
         return;
     }
-    let mut spec = Spec { layer: "h2c".into(), ..server(5) };
+    let mut spec = Spec { layer: Layer::H2c, ..server(5) };
     spec.set_option("grpc", "yes");
     let (_server, address) = Engine::serving(&spec);
     let page = String::from_utf8(page(5)).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::common::{Engine, dead_port, good_certificates, local, server};
 use crate::h2::{assert_good, h2_client};
-use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Request, Spec, Tls};
+use linerate_contract::{Bytes, Done, ErrorKind, Expect, Layer, Nanos, Request, Spec, Tls};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 pub(crate) fn h3_server(tls: &Tls, size: usize) -> Spec {
-    Spec { layer: "h3".into(), tls: Some(tls.clone()), ..server(size) }
+    Spec { layer: Layer::H3, tls: Some(tls.clone()), ..server(size) }
 }
 
 pub(crate) fn h3_client(tls: &Tls, address: SocketAddr, size: usize, operations: u64, streams: u32) -> Spec {
@@ -51,6 +51,28 @@ fn every_way_of_datagrams_and_every_congestion_control_has_the_same_responses() 
         let (_server, address) = Engine::serving(&set(h3_server(&own, 20_000)));
         let done = Engine::start(&set(h3_client(&trust, address, 20_000, 200, 8))).done();
         assert_good(&done, 200, 20_000);
+    }
+}
+
+#[test]
+fn requests_that_vary_are_sent_over_http_2_and_3_with_bodies_of_their_own_length() {
+    let (own, trust) = good_certificates();
+    for layer in [Layer::H2c, Layer::H2, Layer::H3] {
+        let tls = (layer != Layer::H2c).then(|| own.clone());
+        let (_server, address) = Engine::serving(&Spec { layer, tls, ..h3_server(&own, 100) });
+        let mut spec = h2_client(layer.as_str(), address, 100, 300, 5);
+        (spec.tls, spec.connections, spec.threads) = ((layer != Layer::H2c).then(|| trust.clone()), 2, 2);
+        let headers = vec!["Id: {seq}".into()];
+        spec.request = Some(Request { headers: headers.clone(), ..Request::default() });
+        spec.path = Some("/items/{seq}?n={rand:1:1000}".into());
+        assert_good(&Engine::start(&spec).done(), 300, 100);
+        // What is posted has another length than its template; the server answers 400 to a good request.
+        let method = Some("POST".into());
+        spec.request =
+            Some(Request { method, headers, body: "{seq} ".repeat(2_000).into(), ..Request::default() });
+        spec.expect = Some(Expect { status: Some(400), bytes: None, crc32: None, every: 1 });
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (300, 0), "{layer}: {:?}", done.causes);
     }
 }
 

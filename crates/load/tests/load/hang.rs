@@ -2,7 +2,7 @@
 //! the true rate.
 
 use crate::common::{Engine, good_certificates, local, server};
-use linerate_contract::{Done, ErrorKind, Event, Nanos, Role, Spec, clock};
+use linerate_contract::{Done, ErrorKind, Event, Layer, Nanos, Role, Spec, Workload, clock};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
@@ -36,18 +36,17 @@ fn beside_a_hanging_server(client: &Spec) -> Done {
 
 /// One trial, and when the server was stopped.
 fn stopped_under(mut client: Spec) -> (Done, Nanos) {
-    let (layer, workload) = (client.layer.clone(), client.workload.clone());
-    let mut serving =
-        if layer.starts_with("http") { server(64) } else { Spec::new(Role::Server, &layer, &workload) };
-    serving.layer = layer.clone();
+    let (layer, workload) = (client.layer, client.workload);
+    let mut serving = if layer.is_http_1() { server(64) } else { Spec::new(Role::Server, layer, workload) };
+    serving.layer = layer;
     serving.listen = Some(local());
-    serving.size = if layer == "kcp" { 1_000 } else { 64 };
+    serving.size = if layer == Layer::Kcp { 1_000 } else { 64 };
     serving.options = client.options.clone();
     client.size = serving.size;
     client.path = Some("/".into());
     client.connections = CONNECTIONS;
     (client.duration_ns, client.timeout_ns) = (Some(WINDOW), TIMEOUT);
-    if matches!(layer.as_str(), "tls" | "https" | "wss") {
+    if layer.has_tls() {
         let (of_server, of_client) = good_certificates();
         (serving.tls, client.tls) = (Some(of_server), Some(of_client));
     }
@@ -55,8 +54,8 @@ fn stopped_under(mut client: Spec) -> (Done, Nanos) {
     client.connect = Some(address);
     // Where there are no samples, the window opens with the process.
     let has_samples = client.rate.is_none()
-        && workload != "fanout"
-        && (!matches!(&*layer, "kcp" | "udp") || workload == "rr");
+        && workload != Workload::Fanout
+        && (!layer.is_of_datagrams() || workload == Workload::Rr);
     client.sample_ns = has_samples.then_some(Nanos(50_000_000));
     let mut running = Engine::start(&client);
     let mut last = None;
@@ -97,7 +96,11 @@ fn operations_beside_a_hanging_server_have_the_rate_of_the_whole_window_and_end_
         ("udp", "rr"),
     ];
     for (layer, workload) in combinations {
-        let done = beside_a_hanging_server(&Spec::new(Role::Client, layer, workload));
+        let done = beside_a_hanging_server(&Spec::new(
+            Role::Client,
+            layer.parse().unwrap(),
+            workload.parse().unwrap(),
+        ));
         assert!(done.operations > 0, "{layer} {workload}: {done:?}");
         let timeouts = |kind| done.errors.0.get(&kind).copied().unwrap_or(0);
         let failed = timeouts(ErrorKind::Timeout) + timeouts(ErrorKind::ConnectTimeout);
@@ -112,7 +115,7 @@ fn operations_beside_a_hanging_server_have_the_rate_of_the_whole_window_and_end_
 
 #[test]
 fn an_open_loop_beside_a_hanging_server_counts_every_operation_that_was_due_in_the_window() {
-    let mut client = Spec::new(Role::Client, "http", "rr");
+    let mut client = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     client.rate = Some(1_000.0);
     let done = beside_a_hanging_server(&client);
     assert!(done.end_ns.since(done.start_ns) >= WINDOW);
@@ -136,7 +139,7 @@ fn streams_to_a_hanging_server_fail_or_last_at_least_as_long_as_the_window() {
         ("kcp", "client-writes", None),
     ];
     for (layer, direction, bytes) in combinations {
-        let mut client = Spec::new(Role::Client, layer, "stream");
+        let mut client = Spec::new(Role::Client, layer.parse().unwrap(), Workload::Stream);
         client.options.insert("direction".into(), direction.into());
         client.bytes = bytes;
         let done = beside_a_hanging_server(&client);
@@ -152,10 +155,14 @@ fn beside_a_healthy_server_a_timed_window_has_its_length_and_nothing_fails() {
     for (layer, workload) in
         [("http", "rr"), ("http", "crr"), ("tcp", "rr"), ("udp", "rr"), ("tcp", "fanout")]
     {
-        let mut serving = if layer == "http" { server(64) } else { Spec::new(Role::Server, layer, workload) };
+        let mut serving = if layer == "http" {
+            server(64)
+        } else {
+            Spec::new(Role::Server, layer.parse().unwrap(), workload.parse().unwrap())
+        };
         (serving.listen, serving.size) = (Some(local()), 64);
         let (_server, address) = Engine::serving(&serving);
-        let mut client = Spec::new(Role::Client, layer, workload);
+        let mut client = Spec::new(Role::Client, layer.parse().unwrap(), workload.parse().unwrap());
         (client.connect, client.path, client.size) = (Some(address), Some("/".into()), 64);
         (client.connections, client.duration_ns) = (CONNECTIONS, Some(Nanos(200_000_000)));
         let done = Engine::start(&client).done();
@@ -169,10 +176,10 @@ fn beside_a_healthy_server_a_timed_window_has_its_length_and_nothing_fails() {
 /// The last of three datagrams is due after two thirds of the window.
 #[test]
 fn a_flow_of_few_datagrams_has_the_window_that_was_asked_for() {
-    let mut serving = Spec::new(Role::Server, "udp", "stream");
+    let mut serving = Spec::new(Role::Server, Layer::Udp, Workload::Stream);
     (serving.listen, serving.size) = (Some(local()), 64);
     let (_server, address) = Engine::serving(&serving);
-    let mut client = Spec::new(Role::Client, "udp", "stream");
+    let mut client = Spec::new(Role::Client, Layer::Udp, Workload::Stream);
     (client.connect, client.size) = (Some(address), 64);
     (client.rate, client.duration_ns) = (Some(5.0), Some(WINDOW));
     client.options.insert("direction".into(), "client-writes".into());
@@ -188,7 +195,7 @@ fn with_patience_a_client_neither_waits_for_a_full_queue_before_its_window_nor_f
     bind(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
     listen(&socket, Backlog::new(0).unwrap()).unwrap();
     let address: SockaddrIn = getsockname(socket.as_raw_fd()).unwrap();
-    let mut client = Spec::new(Role::Client, "http", "rr");
+    let mut client = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     (client.connect, client.path) = (Some(std::net::SocketAddrV4::from(address).into()), Some("/".into()));
     (client.connections, client.duration_ns) = (CONNECTIONS, Some(Nanos(200_000_000)));
     client.set_option("patience_ms", 50);

@@ -3,7 +3,7 @@
 
 use crate::certified::server_config;
 use crate::common::{Engine, client, good_certificates, local, ok};
-use linerate_contract::{Done, ErrorKind, Nanos, Role, Spec, Tls, page};
+use linerate_contract::{Done, ErrorKind, Nanos, Role, Spec, Tls, Workload, page};
 use linerate_proto::websocket::upgrade;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -54,7 +54,7 @@ fn flood(mut to: impl Write, bytes: &[u8]) {
 }
 
 fn asking(layer: &str, address: SocketAddr, tls: &Tls) -> Spec {
-    let mut spec = Spec::new(Role::Client, layer, "rr");
+    let mut spec = Spec::new(Role::Client, layer.parse().unwrap(), Workload::Rr);
     (spec.connect, spec.tls, spec.timeout_ns) = (Some(address), Some(tls.clone()), TIMEOUT);
     (spec.operations, spec.connections, spec.size) = (Some(2), 1, 1000);
     spec

@@ -2,7 +2,7 @@
 //! end, while a good client works: it is served, and memory is bounded.
 
 use crate::common::{Engine, client, good_certificates, local};
-use linerate_contract::{Nanos, Role, Spec, Tls};
+use linerate_contract::{Nanos, Role, Spec, Tls, Workload};
 use linerate_proto::websocket::upgrade;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const MOST_MEMORY: u64 = 128 << 20;
 
 fn serving(layer: &str, tls: &Tls) -> (Engine, SocketAddr) {
-    let mut spec = Spec::new(Role::Server, layer, "rr");
+    let mut spec = Spec::new(Role::Server, layer.parse().unwrap(), Workload::Rr);
     (spec.listen, spec.tls, spec.size) = (Some(local()), Some(tls.clone()), 4096);
     Engine::serving(&spec)
 }
@@ -22,7 +22,8 @@ fn serving(layer: &str, tls: &Tls) -> (Engine, SocketAddr) {
 /// Completes operations, each within ten seconds: without optimisation a turn of a flood takes half a second.
 fn works(layer: &str, address: SocketAddr, tls: &Tls) {
     let mut spec = client("rr", address, 4096, 10);
-    (spec.layer, spec.tls, spec.timeout_ns) = (layer.into(), Some(tls.clone()), Nanos(10_000_000_000));
+    (spec.layer, spec.tls, spec.timeout_ns) =
+        (layer.parse().unwrap(), Some(tls.clone()), Nanos(10_000_000_000));
     spec.size = 4096;
     let done = Engine::start(&spec).done();
     assert_eq!((done.operations, done.errors.total()), (10, 0), "{layer}: {:?}", done.errors);

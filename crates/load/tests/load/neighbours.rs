@@ -245,7 +245,8 @@ fn the_response_to_head_has_no_body_whatever_its_length() {
 
 /// Round trips of 16 bytes over this layer.
 fn echoes(layer: &str, address: SocketAddr) -> Done {
-    let mut spec = Spec { layer: layer.into(), connections: 1, ..tcp_client("rr", address, 16, REQUESTS) };
+    let mut spec =
+        Spec { layer: layer.parse().unwrap(), connections: 1, ..tcp_client("rr", address, 16, REQUESTS) };
     spec.timeout_ns = Nanos(2_000_000_000);
     Engine::start(&spec).done()
 }

@@ -1,7 +1,7 @@
 //! Open loop.
 
 use crate::common::{Engine, client, local, server};
-use linerate_contract::{Arrival, Event, Nanos, Spec};
+use linerate_contract::{Arrival, Event, Layer, Nanos, Spec, Workload};
 use nix::sys::signal::Signal;
 use std::net::SocketAddr;
 
@@ -84,7 +84,7 @@ fn rates_of_other_workloads_and_impossible_ones_are_refused() {
     let address = local();
     for (change, status, sentence) in [
         (
-            (&|s: &mut Spec| (s.layer, s.workload) = ("tcp".into(), "stream".into())) as &dyn Fn(&mut Spec),
+            (&|s: &mut Spec| (s.layer, s.workload) = (Layer::Tcp, Workload::Stream)) as &dyn Fn(&mut Spec),
             127,
             "\"rate\"",
         ),

@@ -1,7 +1,7 @@
 //! The program itself, on any layer: signals, exit statuses, and its description.
 
 use crate::common::{Engine, client, server};
-use linerate_contract::{Event, Nanos, Role, Spec};
+use linerate_contract::{Event, Layer, Nanos, Role, Spec, Workload};
 use nix::sys::signal::Signal;
 use std::time::Duration;
 
@@ -30,12 +30,12 @@ fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
         change(&mut spec);
         spec.to_json()
     };
-    let mut server = Spec::new(Role::Server, "kcp", "rr");
+    let mut server = Spec::new(Role::Server, Layer::Kcp, Workload::Rr);
     server.listen = Some(crate::common::local());
     for (json, status, sentence) in [
-        (with(&|s| s.layer = "smoke".into()), 127, "smoke"),
-        (with(&|s| s.workload = "stream".into()), 127, "stream"),
-        (Spec::new(Role::Relay, "tcp", "relay").to_json(), 127, "linerate-natives"),
+        (with(&|_| {}).replace("\"http\"", "\"smoke\""), 127, "smoke"),
+        (with(&|s| s.workload = Workload::Stream), 127, "stream"),
+        (Spec::new(Role::Relay, Layer::Tcp, Workload::Relay).to_json(), 127, "linerate-natives"),
         (server.to_json(), 127, "kcp"),
         ("{".into(), 2, "not valid"),
         (with(&|s| s.contract = 9), 2, "contract 9"),
@@ -47,7 +47,7 @@ fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
         (with(&|s| s.path = Some("no slash".into())), 2, "\"path\""),
         (with(&|s| s.sources = vec!["192.0.2.1".parse().unwrap()]), 2, "192.0.2.1"),
         (with(&|s| s.expect.as_mut().unwrap().every = 0), 2, "\"expect.every\""),
-        (Spec::new(Role::Server, "http", "rr").to_json(), 2, "\"listen\""),
+        (Spec::new(Role::Server, Layer::Http, Workload::Rr).to_json(), 2, "\"listen\""),
     ] {
         let mut engine = Engine::start_json(&json);
         assert_eq!(engine.wait().code(), Some(status), "{json}");
@@ -59,7 +59,7 @@ fn what_is_not_supported_exits_127_and_a_bad_spec_2_with_a_sentence() {
 
 #[test]
 fn it_describes_itself() {
-    let mut engine = Engine::start(&Spec::new(Role::Describe, "", ""));
+    let mut engine = Engine::start(&Spec::new(Role::Describe, Layer::Unnamed, Workload::Unnamed));
     let Some(Event::Describe(describe)) = engine.event() else { panic!() };
     assert_eq!(describe.roles, [Role::Client, Role::Server]);
     assert!(engine.wait().success());

@@ -11,13 +11,13 @@ const LAYERS: [&str; 3] = ["tls", "websocket", "wss"];
 const DIRECTIONS: [&str; 2] = ["client-writes", "client-reads"];
 
 fn server(layer: &str, workload: &str, tls: &Tls) -> Spec {
-    let mut spec = Spec::new(Role::Server, layer, workload);
+    let mut spec = Spec::new(Role::Server, layer.parse().unwrap(), workload.parse().unwrap());
     (spec.listen, spec.tls) = (Some(local()), Some(tls.clone()));
     spec
 }
 
 pub(crate) fn client(layer: &str, workload: &str, address: SocketAddr, tls: &Tls) -> Spec {
-    let mut spec = Spec::new(Role::Client, layer, workload);
+    let mut spec = Spec::new(Role::Client, layer.parse().unwrap(), workload.parse().unwrap());
     (spec.connect, spec.tls) = (Some(address), Some(tls.clone()));
     spec
 }

@@ -1,7 +1,7 @@
 //! A client of several requests: each has its weight, its own response and its own expectation.
 
 use crate::common::{Engine, client, good_certificates, local, server};
-use linerate_contract::{ErrorKind, Expect, Request, Spec, WeightedRequest, page};
+use linerate_contract::{ErrorKind, Expect, Layer, Request, Spec, WeightedRequest, page};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -91,10 +91,10 @@ fn requests_over_streams_have_their_own_bodies_expectations_and_rows() {
         [("h2c", "rr", None), ("h2c", "crr", None), ("h2c", "rr", Some(4_000.0)), ("h3", "rr", None)]
     {
         let tls = (layer == "h3").then(|| server_tls.clone());
-        let (_server, address) = Engine::serving(&Spec { layer: layer.into(), tls, ..server(100) });
+        let (_server, address) = Engine::serving(&Spec { layer: layer.parse().unwrap(), tls, ..server(100) });
         let refused = Expect { status: Some(400), bytes: None, crc32: None, every: 1 };
         let mut spec = Spec { rate, connections: 2, expect: None, ..client(workload, address, 0, 4_096) };
-        (spec.layer, spec.tls) = (layer.into(), (layer == "h3").then(|| client_tls.clone()));
+        (spec.layer, spec.tls) = (layer.parse().unwrap(), (layer == "h3").then(|| client_tls.clone()));
         let mut sent = [one("/", 5, Some(Expect::of_page(&page(100), 1))), one("/a", 2, Some(refused))];
         sent[1].request = Request { body: "x".repeat(3_000).into(), ..Request::default() };
         sent[1].request.method = Some("POST".into());
@@ -149,6 +149,6 @@ fn numbers_of_requests_are_others_each_time() {
     spec.path = Some("/{seq}".into());
     spec.set_option("pipeline", 2);
     assert_eq!(Engine::start(&spec).wait().code(), Some(2));
-    let h2 = Spec { layer: "h2c".into(), ..spec };
-    assert_eq!(Engine::start(&h2).wait().code(), Some(127));
+    let messages = Spec { layer: Layer::WebSocket, ..spec };
+    assert_eq!(Engine::start(&messages).wait().code(), Some(127));
 }

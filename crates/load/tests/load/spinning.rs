@@ -12,7 +12,7 @@ fn spinning(mut spec: Spec, spin: &str) -> Spec {
 }
 
 fn server(layer: &str, workload: &str) -> Spec {
-    let mut spec = Spec::new(Role::Server, layer, workload);
+    let mut spec = Spec::new(Role::Server, layer.parse().unwrap(), workload.parse().unwrap());
     (spec.listen, spec.size, spec.threads) = (Some(SocketAddr::from(([127, 0, 0, 1], 0))), 64, 2);
     spec
 }
@@ -29,7 +29,7 @@ fn ends_that_spin_do_the_same_work() {
             ("websocket", "rr"),
         ] {
             let (_server, address) = Engine::serving(&spinning(server(layer, workload), spin));
-            let mut spec = Spec::new(Role::Client, layer, workload);
+            let mut spec = Spec::new(Role::Client, layer.parse().unwrap(), workload.parse().unwrap());
             (spec.connect, spec.size, spec.operations) = (Some(address), 64, Some(300));
             (spec.connections, spec.threads) = (3, if workload == "fanout" { 1 } else { 2 });
             for rate in [None, Some(2_000.0)] {

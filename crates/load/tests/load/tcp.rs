@@ -1,7 +1,7 @@
 //! TCP as processes on loopback: exact counts, and every fault of a peer.
 
 use crate::common::{Engine, dead_port, local, tcp_client as client, with};
-use linerate_contract::{Bytes, ErrorKind, Event, Nanos, Role, Spec};
+use linerate_contract::{Bytes, ErrorKind, Event, Layer, Nanos, Role, Spec, Workload};
 use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ const MESSAGES: [&str; 3] = ["rr", "crr", "fanout"];
 const DIRECTIONS: [&str; 3] = ["client-writes", "client-reads", "both"];
 
 fn server(workload: &str) -> Spec {
-    let mut spec = Spec::new(Role::Server, "tcp", workload);
+    let mut spec = Spec::new(Role::Server, Layer::Tcp, workload.parse().unwrap());
     spec.listen = Some(local());
     spec
 }
@@ -297,13 +297,16 @@ fn what_is_missing_in_a_spec_is_said_with_status_2() {
         client("stream", address, 64, 1),
         with(client("stream", address, 64, 1), "direction", "both"),
         with(client("stream", address, 64, 1), "direction", "sideways"),
-        Spec::new(Role::Server, "tcp", "rr"),
+        Spec::new(Role::Server, Layer::Tcp, Workload::Rr),
     ];
     for spec in wrong {
         assert_eq!(Engine::start(&spec).wait().code(), Some(2), "{}", spec.to_json());
     }
     for (role, layer, workload) in [(Role::Client, "tcp", "dispatch"), (Role::Server, "udp", "crr")] {
-        assert_eq!(Engine::start(&Spec::new(role, layer, workload)).wait().code(), Some(127));
+        assert_eq!(
+            Engine::start(&Spec::new(role, layer.parse().unwrap(), workload.parse().unwrap())).wait().code(),
+            Some(127)
+        );
     }
 }
 

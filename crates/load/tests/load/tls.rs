@@ -5,7 +5,7 @@ use crate::common::{
     Engine, answering, client, good_certificates, local, ok, read_request, scripted, server, tls_failure,
 };
 use crate::trust::echoing;
-use linerate_contract::{ErrorKind, Request, Spec, Tls, TlsFailure, page};
+use linerate_contract::{ErrorKind, Layer, Request, Spec, Tls, TlsFailure, page};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
@@ -54,7 +54,7 @@ fn https(versions: &[&'static rustls::SupportedProtocolVersion]) -> SocketAddr {
 
 fn secure(workload: &str, address: SocketAddr, operations: u64, insecure: bool) -> Spec {
     let request = Request { host: Some("localhost:8443".into()), insecure, ..Request::default() };
-    let layer = "https".into();
+    let layer = Layer::Https;
     Spec { layer, request: Some(request), ..client(workload, address, SIZE, operations) }
 }
 
@@ -127,7 +127,7 @@ fn redirects_are_good_responses_and_server_errors_are_not() {
 /// The engine's own server, where it is, and whom its clients trust.
 fn own(size: usize, threads: u32) -> (Engine, SocketAddr, Tls) {
     let (certified, trusted) = good_certificates();
-    let spec = Spec { layer: "https".into(), tls: Some(certified), threads, ..server(size) };
+    let spec = Spec { layer: Layer::Https, tls: Some(certified), threads, ..server(size) };
     let (engine, address) = Engine::serving(&spec);
     (engine, address, trusted)
 }
@@ -138,7 +138,7 @@ fn the_engines_own_server_answers_its_own_client_whatever_the_shape() {
         let (_server, address, trusted) = own(size, threads);
         for (workload, rate) in [("rr", None), ("crr", None), ("rr", Some(500.0)), ("crr", Some(500.0))] {
             let client = client(workload, address, size, 50);
-            let spec = Spec { layer: "https".into(), tls: Some(trusted.clone()), rate, ..client };
+            let spec = Spec { layer: Layer::Https, tls: Some(trusted.clone()), rate, ..client };
             let done = Engine::start(&spec).done();
             let what = format!("{workload} {size} {rate:?}: {:?}", done.errors);
             assert_eq!((done.operations, done.verified), (50, 50), "{what}");
@@ -152,7 +152,7 @@ fn the_engines_own_server_answers_its_own_client_whatever_the_shape() {
 #[test]
 fn no_request_waits_for_an_acknowledgement_that_is_delayed() {
     let (_server, address, trusted) = own(SIZE, 1);
-    let mut spec = Spec { layer: "https".into(), tls: Some(trusted), ..client("crr", address, SIZE, 50) };
+    let mut spec = Spec { layer: Layer::Https, tls: Some(trusted), ..client("crr", address, SIZE, 50) };
     spec.connections = 1;
     let median = Engine::start(&spec).done().latency.unwrap().percentile(50.0).unwrap();
     // The kernel delays one by 40 ms at least; a handshake takes two.
@@ -194,7 +194,8 @@ fn a_client_with_a_certificate_is_known_and_one_without_is_told_so() {
     let address = echoing_to_known_clients(&certified, &authority.authority);
     for layer in ["https", "tls"] {
         let spec = |tls: Tls| {
-            let mut spec = Spec { layer: layer.into(), tls: Some(tls), ..client("rr", address, 0, 10) };
+            let mut spec =
+                Spec { layer: layer.parse().unwrap(), tls: Some(tls), ..client("rr", address, 0, 10) };
             (spec.size, spec.connections, spec.expect) = (64, 1, None);
             spec
         };
@@ -310,6 +311,6 @@ fn peers_that_speak_no_tls_or_vanish_end_their_own_connections() {
     silent.write_all(&GET[..5]).unwrap();
     silent.flush().unwrap();
     drop(silent.sock);
-    let spec = Spec { layer: "https".into(), tls: Some(trusted), ..client("rr", address, 7, 20) };
+    let spec = Spec { layer: Layer::Https, tls: Some(trusted), ..client("rr", address, 7, 20) };
     assert_eq!(Engine::start(&spec).done().operations, 20);
 }

@@ -2,7 +2,7 @@
 
 use crate::certified::server_config;
 use crate::common::{Engine, client, good_certificates, local, ok, server, tls_failure};
-use linerate_contract::{Done, ErrorKind, Spec, Tls, TlsFailure};
+use linerate_contract::{Done, ErrorKind, Layer, Spec, Tls, TlsFailure};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -33,7 +33,8 @@ pub(crate) fn echoing(config: Arc<ServerConfig>) -> SocketAddr {
 }
 
 fn done(layer: &str, address: SocketAddr, tls: &Tls) -> Done {
-    let mut spec = Spec { layer: layer.into(), tls: Some(tls.clone()), ..client("rr", address, 0, 10) };
+    let mut spec =
+        Spec { layer: layer.parse().unwrap(), tls: Some(tls.clone()), ..client("rr", address, 0, 10) };
     (spec.size, spec.connections, spec.expect) = (64, 1, None);
     Engine::start(&spec).done()
 }
@@ -99,7 +100,7 @@ fn full_and_resumed_handshakes_are_counted() {
     let address = echoing(server_config(&certified));
     for (workload, all) in [("crr", 10), ("rr", 1)] {
         let spec =
-            Spec { layer: "https".into(), tls: Some(trusted.clone()), ..client(workload, address, 0, 10) };
+            Spec { layer: Layer::Https, tls: Some(trusted.clone()), ..client(workload, address, 0, 10) };
         let done = Engine::start(&Spec { connections: 1, ..spec }).done();
         let counts = done.handshakes.unwrap();
         assert_eq!((done.operations, counts.full + counts.resumed), (10, all), "{workload}: {counts:?}");
@@ -118,11 +119,12 @@ fn sessions_are_resumed_after_the_first_handshake_of_each_connection_or_never() 
             // A server without tickets: what is not resumed fails.
             ("full", "resumed", 3, 0),
         ] {
-            let mut serving = Spec { layer: layer.into(), tls: Some(own.clone()), ..server(64) };
+            let mut serving = Spec { layer: layer.parse().unwrap(), tls: Some(own.clone()), ..server(64) };
             serving.set_option("handshake", tickets);
             let (_server, address) = Engine::serving(&serving);
             let mut spec = client("crr", address, 64, 60);
-            (spec.layer, spec.tls, spec.connections, spec.size) = (layer.into(), Some(trust.clone()), 3, 64);
+            (spec.layer, spec.tls, spec.connections, spec.size) =
+                (layer.parse().unwrap(), Some(trust.clone()), 3, 64);
             spec.set_option("handshake", asked);
             let done = Engine::start(&spec).done();
             let failed = done.errors.0.get(&ErrorKind::TlsFailed).copied().unwrap_or(0);
@@ -148,7 +150,7 @@ fn sessions_of_tls_are_resumed_when_a_connection_is_opened_again() {
         }
     });
     for (asked, resumes) in [("full", false), ("resumed", true)] {
-        let mut spec = Spec { layer: "tls".into(), tls: Some(trust.clone()), ..client("rr", address, 0, 10) };
+        let mut spec = Spec { layer: Layer::Tls, tls: Some(trust.clone()), ..client("rr", address, 0, 10) };
         (spec.size, spec.connections, spec.expect) = (64, 1, None);
         spec.set_option("handshake", asked);
         let done = Engine::start(&spec).done();

@@ -2,7 +2,7 @@
 
 use crate::common::{Engine, dead_port, local};
 use linerate_contract::datagram::{Datagram, Report};
-use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Role, Spec};
+use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Role, Spec, Workload};
 use nix::sys::signal::Signal;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ const SECOND: Nanos = Nanos(1_000_000_000);
 const MODES: [&str; 3] = ["single", "batch", "gso"];
 
 fn spec(role: Role, layer: &str, size: u64, options: &[(&str, &str)]) -> Spec {
-    let mut spec = Spec::new(role, layer, "stream");
+    let mut spec = Spec::new(role, layer.parse().unwrap(), Workload::Stream);
     spec.size = size;
     spec.options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     spec
@@ -48,7 +48,7 @@ fn every_datagram_is_accounted_for_in_every_mode() {
 }
 
 fn echo(role: Role, size: u64) -> Spec {
-    Spec { workload: "rr".into(), timeout_ns: Nanos(200_000_000), ..spec(role, "udp", size, &[]) }
+    Spec { workload: Workload::Rr, timeout_ns: Nanos(200_000_000), ..spec(role, "udp", size, &[]) }
 }
 
 #[test]

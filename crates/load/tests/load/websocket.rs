@@ -3,7 +3,7 @@
 
 use crate::common::{Engine, good_certificates, local};
 use crate::sessions::client as session;
-use linerate_contract::{ErrorKind, Request, Role, Spec};
+use linerate_contract::{ErrorKind, Layer, Request, Role, Spec, Workload};
 use linerate_proto::websocket::upgrade;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -77,7 +77,7 @@ fn an_upgrade_has_the_headers_and_subprotocols_of_the_user() {
 
 #[test]
 fn messages_may_be_texts_and_come_back_as_such() {
-    let mut server = Spec::new(Role::Server, "websocket", "rr");
+    let mut server = Spec::new(Role::Server, Layer::WebSocket, Workload::Rr);
     server.listen = Some(local());
     let (_server, address) = Engine::serving(&server);
     let mut spec = echoes(address, &["Sec-WebSocket-Protocol: chat"]);

@@ -51,10 +51,10 @@ pub struct NetworkPath {
 pub struct Link {
     /// In bytes.
     pub mtu: u32,
-    /// What happens to packets to the server.
+    /// The impairment of packets to the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<Impairment>,
-    /// What happens to packets to the client.
+    /// The impairment of packets to the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Impairment>,
     #[serde(default, skip_serializing_if = "Means::is_auto")]

@@ -138,13 +138,13 @@ fn post_unshared(queue: &mut Queue, counter: &'static AtomicU64, count: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn every_shape_runs_every_handler() {
         for shape in ["single", "threads", "run", "interleaved", "concurrent"] {
             for threads in [1, 3] {
-                let mut spec = Spec::new(Role::Client, "none", "dispatch");
+                let mut spec = Spec::new(Role::Client, Layer::None, Workload::Dispatch);
                 (spec.operations, spec.threads) = (Some(10_007), threads);
                 spec.options.insert("shape".into(), shape.into());
                 let done = run(&spec).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn passes_follow_one_another_until_the_time_is_over() {
         for (shape, duration) in [("interleaved", 20_000_000), ("concurrent", 20_000_000), ("single", 1)] {
-            let mut spec = Spec::new(Role::Client, "none", "dispatch");
+            let mut spec = Spec::new(Role::Client, Layer::None, Workload::Dispatch);
             (spec.operations, spec.threads, spec.duration_ns) = (Some(1_000), 2, Some(Nanos(duration)));
             spec.options.insert("shape".into(), shape.into());
             let done = run(&spec).unwrap();
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_window_of_run_starts_when_all_handlers_are_posted() {
-        let mut spec = Spec::new(Role::Client, "none", "dispatch");
+        let mut spec = Spec::new(Role::Client, Layer::None, Workload::Dispatch);
         spec.operations = Some(10);
         let starts = |shape: &str| {
             let mut spec = spec.clone();
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_handler_that_did_not_run_is_an_error() {
-        let mut spec = Spec::new(Role::Client, "none", "dispatch");
+        let mut spec = Spec::new(Role::Client, Layer::None, Workload::Dispatch);
         spec.operations = Some(10);
         spec.options.insert("shape".into(), "single".into());
         let done = measure(&spec, |_, operations, _, _| Ok(operations - 1)).unwrap();

@@ -124,10 +124,10 @@ impl Injection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     fn injection(options: &[(&str, &str)]) -> Result<Injection, Refusal> {
-        let mut spec = Spec::new(Role::Server, "http", "rr");
+        let mut spec = Spec::new(Role::Server, Layer::Http, Workload::Rr);
         spec.options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
         Injection::new(&spec)
     }

@@ -14,7 +14,7 @@ mod calls;
 mod passes;
 mod syscalls;
 
-use linerate_contract::{Datagrams, Direction, Done, Role, Spec};
+use linerate_contract::{Datagrams, Direction, Done, Layer, Role, Spec, Workload};
 use linerate_load::Refusal;
 
 /// Runs `spec` as the limit row of this name.
@@ -22,17 +22,17 @@ use linerate_load::Refusal;
 /// # Errors
 /// Unknown limits and unsupported workloads, invalid specs, failing system calls.
 pub fn run(limit: &str, spec: &Spec) -> Result<Option<Done>, Refusal> {
-    let done = match (limit, spec.role, spec.workload.as_str()) {
-        ("blocking", Role::Server, "rr") => return blocking::serve(spec).map(|()| None),
-        ("blocking", Role::Client, "rr") => blocking::client(spec),
-        ("loop", Role::Client, "dispatch") => calls::run(spec),
-        ("copies" | "calls" | "aead" | "mask", Role::Server, "stream") => {
+    let done = match (limit, spec.role, spec.workload) {
+        ("blocking", Role::Server, Workload::Rr) => return blocking::serve(spec).map(|()| None),
+        ("blocking", Role::Client, Workload::Rr) => blocking::client(spec),
+        ("loop", Role::Client, Workload::Dispatch) => calls::run(spec),
+        ("copies" | "calls" | "aead" | "mask", Role::Server, Workload::Stream) => {
             return passes::serve(spec).map(|()| None);
         }
-        ("aead", Role::Client, "stream") => passes::aead(spec),
-        ("mask", Role::Client, "stream") => passes::mask(spec),
-        ("calls", Role::Client, "stream") => syscalls::run(spec),
-        ("copies", Role::Client, "stream") => passes::copies(spec),
+        ("aead", Role::Client, Workload::Stream) => passes::aead(spec),
+        ("mask", Role::Client, Workload::Stream) => passes::mask(spec),
+        ("calls", Role::Client, Workload::Stream) => syscalls::run(spec),
+        ("copies", Role::Client, Workload::Stream) => passes::copies(spec),
         (_, role, workload) => {
             Err(Refusal::Unsupported(format!("{role} of workload {workload:?} with limit {limit:?}")))
         }
@@ -63,12 +63,12 @@ fn ways(spec: &Spec) -> Result<u64, Refusal> {
 
 /// Whether transfers of `bytes` follow one another until the time is over; over UDP there is one.
 fn repeats(spec: &Spec) -> bool {
-    spec.bytes.is_some() && spec.duration_ns.is_some() && spec.layer != "udp"
+    spec.bytes.is_some() && spec.duration_ns.is_some() && spec.layer != Layer::Udp
 }
 
 /// Datagrams of a layer without loss.
 fn datagrams(spec: &Spec, all: u64) -> Option<Datagrams> {
-    (spec.layer == "udp").then(|| Datagrams { sent: all, received: all, ..Datagrams::default() })
+    (spec.layer == Layer::Udp).then(|| Datagrams { sent: all, received: all, ..Datagrams::default() })
 }
 
 /// As for the systems of the same workload.

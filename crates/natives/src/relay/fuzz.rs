@@ -1,7 +1,7 @@
 //! Fuzz target: both peers of a pair.
 
 use super::{Pair, RelayLoop, Side};
-use linerate_contract::{Role, Spec};
+use linerate_contract::{Layer, Role, Spec, Workload};
 use linerate_load::listener::Listener;
 use linerate_load::socket::Dialer;
 use nix::sys::epoll::{EpollEvent, EpollTimeout};
@@ -27,7 +27,7 @@ fn relay() -> RelayLoop {
     let mut set = SigSet::empty();
     set.add(Signal::SIGPIPE);
     set.thread_block().expect("a valid set");
-    let mut spec = Spec::new(Role::Relay, "tcp", "relay");
+    let mut spec = Spec::new(Role::Relay, Layer::Tcp, Workload::Relay);
     let local = "127.0.0.1:0".parse().expect("an address");
     let (listener, address) = Listener::bind(local, false).expect("a free port");
     spec.connect = Some(address);

@@ -12,7 +12,7 @@ mod splice;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_relay;
 
-use linerate_contract::{ErrorKind, Event, Spec};
+use linerate_contract::{ErrorKind, Event, Layer, Spec};
 use linerate_load::listener::Listener;
 use linerate_load::process::{Signals, emit, spawn};
 use linerate_load::refusal::{Doing, Refusal};
@@ -50,9 +50,9 @@ struct Pair {
     sockets: [OwnedFd; 2],
     /// By their source.
     directions: [SplicedStream; 2],
-    /// What each socket is registered for.
+    /// The events that each socket is registered for.
     interest: [EpollFlags; 2],
-    /// It is in [`RelayLoop::again`].
+    /// The pair is in [`RelayLoop::again`].
     queued: bool,
 }
 
@@ -91,7 +91,7 @@ enum Advance {
 /// # Errors
 /// An invalid spec, an unsupported mode, or an address that is in use or not of this host.
 pub fn run(spec: &Spec) -> Result<(), Refusal> {
-    if spec.layer != "tcp" {
+    if spec.layer != Layer::Tcp {
         return Err(Refusal::Unsupported(format!("a relay of layer {:?}; supported: tcp", spec.layer)));
     }
     match spec.options.get("mode").map_or("splice", String::as_str) {
@@ -289,12 +289,12 @@ fn timeout(listener: &Listener, no_recheck: bool, idle_turns: u32) -> EpollTimeo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Role, Workload};
     use std::net::{SocketAddr, TcpListener, TcpStream};
 
     fn relay() -> (RelayLoop, SocketAddr, TcpListener) {
         let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut spec = Spec::new(Role::Relay, "tcp", "relay");
+        let mut spec = Spec::new(Role::Relay, Layer::Tcp, Workload::Relay);
         spec.connect = Some(upstream.local_addr().unwrap());
         let (listener, address) = Listener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
         let dialer = Dialer::new(&spec).unwrap();

@@ -1,7 +1,7 @@
 //! What a client of the load engine measures, against what a fault injector reports.
 
 use crate::common::{Engine, client, dead_port, local};
-use linerate_contract::{Done, ErrorKind, Event, Nanos, Role, Spec};
+use linerate_contract::{Done, ErrorKind, Event, Layer, Nanos, Role, Spec, Workload};
 use nix::sys::signal::Signal;
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ fn injected(mut server: Engine) -> Done {
 }
 
 fn truth(options: &[(&str, &str)]) -> (Engine, SocketAddr) {
-    let mut spec = Spec::new(Role::Server, "http", "rr");
+    let mut spec = Spec::new(Role::Server, Layer::Http, Workload::Rr);
     (spec.listen, spec.size, spec.seed) = (Some(local()), SIZE as u64, 3);
     spec.options = options.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
     Engine::serving(&spec)
@@ -104,7 +104,8 @@ fn a_response_that_never_comes_is_a_timeout_of_its_own() {
 fn loss_that_was_injected_is_found_exactly() {
     for mode in ["single", "batch", "gso"] {
         let faults = [("loss", "0.05"), ("duplicate", "0.02"), ("reorder", "0.02")];
-        let mut spec = Spec { listen: Some(local()), seed: 7, ..Spec::new(Role::Server, "udp", "stream") };
+        let mut spec =
+            Spec { listen: Some(local()), seed: 7, ..Spec::new(Role::Server, Layer::Udp, Workload::Stream) };
         spec.size = SIZE as u64;
         spec.set_option("mode", mode);
         let mut faulty = spec.clone();
@@ -125,7 +126,8 @@ fn loss_that_was_injected_is_found_exactly() {
 
 #[test]
 fn a_share_that_is_none_is_refused() {
-    let mut spec = Spec { listen: Some(local()), size: 64, ..Spec::new(Role::Server, "udp", "stream") };
+    let mut spec =
+        Spec { listen: Some(local()), size: 64, ..Spec::new(Role::Server, Layer::Udp, Workload::Stream) };
     spec.set_option("loss", 2);
     assert_eq!(Engine::start(&spec).wait().code(), Some(2));
 }

@@ -1,7 +1,7 @@
 //! Limit rows and the loops without sockets: all of the work is done, and counted exactly.
 
 use crate::common::{Engine, local, tcp_client as client, with};
-use linerate_contract::{Bytes, Done, Nanos, Role, Spec};
+use linerate_contract::{Bytes, Done, Layer, Nanos, Role, Spec, Workload};
 use nix::sys::signal::Signal;
 use std::io::Write;
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ fn limited(limit: &str, mut spec: Spec) -> Done {
 
 #[test]
 fn blocking_sockets_count_as_exactly_as_an_event_loop() {
-    let server = Spec { listen: Some(local()), ..Spec::new(Role::Server, "tcp", "rr") };
+    let server = Spec { listen: Some(local()), ..Spec::new(Role::Server, Layer::Tcp, Workload::Rr) };
     let (mut server, address) = Engine::serving(&with(server, "limit", "blocking"));
     for (connections, size) in [(1, 1), (4, 64), (16, 1024), (2, 65_536)] {
         let mut spec = client("rr", address, size, 301);
@@ -34,7 +34,7 @@ fn blocking_sockets_count_as_exactly_as_an_event_loop() {
 #[test]
 fn limits_without_a_server_do_all_of_the_work() {
     for shape in ["single", "threads", "run", "interleaved", "concurrent"] {
-        let mut spec = with(Spec::new(Role::Client, "none", "dispatch"), "shape", shape);
+        let mut spec = with(Spec::new(Role::Client, Layer::None, Workload::Dispatch), "shape", shape);
         (spec.operations, spec.threads) = (Some(10_007), 3);
         let done = limited("loop", spec);
         assert_eq!((done.operations, done.verified), (10_007, 10_007), "{shape}");
@@ -56,7 +56,7 @@ fn limits_without_a_server_do_all_of_the_work() {
 
 #[test]
 fn a_loop_without_sockets_needs_a_number_and_has_neither_a_rate_nor_a_server() {
-    let spec = Spec::new(Role::Client, "none", "dispatch");
+    let spec = Spec::new(Role::Client, Layer::None, Workload::Dispatch);
     assert_eq!(Engine::start(&spec).wait().code(), Some(2));
     let paced = Spec { rate: Some(10.0), operations: Some(1), ..spec };
     assert_eq!(Engine::start(&paced).wait().code(), Some(127));
@@ -66,7 +66,7 @@ fn a_loop_without_sockets_needs_a_number_and_has_neither_a_rate_nor_a_server() {
 
 #[test]
 fn a_client_with_blocking_calls_keeps_its_window_and_its_connections_while_it_is_stopped_for_turns() {
-    let server = Spec { listen: Some(local()), ..Spec::new(Role::Server, "tcp", "rr") };
+    let server = Spec { listen: Some(local()), ..Spec::new(Role::Server, Layer::Tcp, Workload::Rr) };
     let (_server, address) = Engine::serving(&with(server, "limit", "blocking"));
     let window = Nanos(600_000_000);
     let spec = Spec { operations: None, duration_ns: Some(window), ..client("rr", address, 64, 0) };

@@ -2,7 +2,7 @@
 
 use crate::PROGRAM;
 use crate::common::{Engine, client, dead_port, local, server};
-use linerate_contract::{Event, Role, Spec, page};
+use linerate_contract::{Event, Layer, Role, Spec, Workload, page};
 use nix::sys::signal::Signal;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const MOST_MEMORY: u64 = 128 << 20;
 
 fn relay(mode: &str, to: SocketAddr) -> Spec {
-    let mut spec = Spec::new(Role::Relay, "tcp", "relay");
+    let mut spec = Spec::new(Role::Relay, Layer::Tcp, Workload::Relay);
     spec.listen = Some(local());
     spec.connect = Some(to);
     spec.options.insert("mode".into(), mode.into());
@@ -187,7 +187,7 @@ fn limited(spec: &Spec) -> (Engine, SocketAddr) {
 
 #[test]
 fn connections_that_wait_for_a_descriptor_do_not_slow_the_others() {
-    let echo = Spec { listen: Some(local()), ..Spec::new(Role::Server, "tcp", "rr") };
+    let echo = Spec { listen: Some(local()), ..Spec::new(Role::Server, Layer::Tcp, Workload::Rr) };
     let (_upstream, upstream) = Engine::serving(&echo);
     for (what, spec) in [("server", &echo), ("relay", &relay("splice", upstream))] {
         let (_engine, address) = limited(spec);
@@ -229,8 +229,7 @@ fn a_relay_survives_peers_that_never_read_and_memory_is_bounded() {
 #[test]
 fn a_relay_of_another_kind_is_refused_by_its_name() {
     let other_mode = relay("telepathy", local());
-    for (spec, name) in
-        [(Spec { layer: "udp".into(), ..other_mode.clone() }, "udp"), (other_mode, "telepathy")]
+    for (spec, name) in [(Spec { layer: Layer::Udp, ..other_mode.clone() }, "udp"), (other_mode, "telepathy")]
     {
         let mut engine = Engine::start(&spec);
         assert_eq!(engine.wait().code(), Some(127), "{name}");
@@ -240,10 +239,10 @@ fn a_relay_of_another_kind_is_refused_by_its_name() {
 
 #[test]
 fn the_program_describes_what_the_engine_lacks() {
-    let mut engine = Engine::start(&Spec::new(Role::Describe, "", ""));
+    let mut engine = Engine::start(&Spec::new(Role::Describe, Layer::Unnamed, Workload::Unnamed));
     let Some(Event::Describe(described)) = engine.event() else { panic!() };
     assert_eq!(described.roles, [Role::Client, Role::Relay, Role::Server]);
-    let has = |names: &[String], name: &str| names.iter().any(|each| each == name);
-    assert!(has(&described.layers, "none") && has(&described.layers, "http"));
-    assert!(["dispatch", "relay", "rr"].iter().all(|name| has(&described.workloads, name)));
+    assert!([Layer::None, Layer::Http].iter().all(|layer| described.layers.contains(layer)));
+    let all = [Workload::Dispatch, Workload::Relay, Workload::Rr];
+    assert!(all.iter().all(|workload| described.workloads.contains(workload)));
 }

@@ -18,7 +18,7 @@ const LENGTHS: [u8; EOS + 1] = [
 const EOS: usize = 256;
 const LONGEST: usize = 30;
 
-/// What is derived from [`LENGTHS`].
+/// The tables that are derived from [`LENGTHS`].
 struct Tables {
     /// Octet and length by the next 8 bits; length 0: the code is longer.
     short: [(u8, u8); 256],

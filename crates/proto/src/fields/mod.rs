@@ -5,12 +5,15 @@ mod huffman;
 mod list;
 mod request;
 mod response;
+mod vary;
 
 pub use coding::BadBlock;
 pub(crate) use coding::{integer, put_integer, string};
 pub(crate) use list::RequestList;
 pub(crate) use request::{Method, RequestFields};
 pub(crate) use response::ResponseFields;
+pub use vary::Rendered;
+pub(crate) use vary::{VaryingMessage, Writing};
 
 /// Bytes of the fields of a message, with 32 more for each; nginx and Apache refuse requests above 32 KiB.
 pub(crate) const MOST_FIELDS: usize = 64 << 10;

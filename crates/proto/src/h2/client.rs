@@ -11,7 +11,7 @@ use super::frame::{self, Splitter};
 use super::hpack::Encoding;
 use super::window::{LARGEST, ReceiveWindow, SendWindow};
 use super::{Code, PREFACE};
-use crate::fields::MOST_FIELDS;
+use crate::fields::{MOST_FIELDS, Rendered};
 use crate::http::response::Head;
 use side::ClientSide;
 
@@ -26,7 +26,7 @@ const MOST_QUEUED: usize = 64 << 10;
 pub enum Ended {
     /// The response is complete.
     Complete,
-    /// It breaks the rules for messages (section 8.1.1).
+    /// The response breaks the rules for messages (section 8.1.1).
     Malformed,
     /// The peer has ended the stream.
     Reset(Code),
@@ -65,6 +65,8 @@ struct Streams {
     ids: Box<[u32]>,
     lanes: Box<[Lane]>,
     free: Vec<u16>,
+    /// Bodies that vary, of the requests in the lanes.
+    own: Box<[Vec<u8>]>,
     /// Lanes with a rest of a body to be sent, each in its turn.
     sending: Vec<u16>,
     /// Where the last stream was found: the next one is often beside it.
@@ -109,6 +111,7 @@ impl Client {
                 ids: vec![0; lanes.into()].into(),
                 lanes: vec![Lane::default(); lanes.into()].into(),
                 free: (0..lanes).rev().collect(),
+                own: vec![Vec::new(); lanes.into()].into(),
                 sending: Vec::with_capacity(lanes.into()),
                 last: 0,
                 current: None,
@@ -168,6 +171,33 @@ impl Client {
     /// the peer keeps its fields.
     #[inline]
     pub fn start(&mut self, request: &EncodedRequest) -> Option<usize> {
+        let (lane, id) = self.begin(request)?;
+        let end = if request.body.is_empty() { frame::END_STREAM } else { 0 };
+        let table = if request.number.is_none() { self.link.peer.table } else { 0 };
+        let block = request.blocks.next(&mut self.encoding, table);
+        self.link.output.frame(frame::HEADERS, frame::END_HEADERS | end, id, block);
+        if !request.body.is_empty() {
+            self.streams.sending.push(lane);
+        }
+        Some(lane.into())
+    }
+
+    /// As [`Self::start`], with a request that varies as it was rendered.
+    pub fn start_varied(&mut self, request: &EncodedRequest, rendered: &Rendered) -> Option<usize> {
+        let (lane, id) = self.begin(request)?;
+        let Rendered { fields, body, .. } = rendered;
+        let end = if body.is_empty() { frame::END_STREAM } else { 0 };
+        self.link.output.frame(frame::HEADERS, frame::END_HEADERS | end, id, fields);
+        if !body.is_empty() {
+            self.streams.own[usize::from(lane)].clone_from(body);
+            self.streams.sending.push(lane);
+        }
+        Some(lane.into())
+    }
+
+    /// Takes a lane and a stream.
+    #[inline]
+    fn begin(&mut self, request: &EncodedRequest) -> Option<(u16, u32)> {
         if !self.has_room() {
             return None;
         }
@@ -182,14 +212,7 @@ impl Client {
             send: SendWindow::new(self.link.peer.window),
             ..Lane::default()
         };
-        let end = if request.body.is_empty() { frame::END_STREAM } else { 0 };
-        let table = if request.number.is_none() { self.link.peer.table } else { 0 };
-        let block = request.blocks.next(&mut self.encoding, table);
-        self.link.output.frame(frame::HEADERS, frame::END_HEADERS | end, id, block);
-        if !request.body.is_empty() {
-            self.streams.sending.push(lane);
-        }
-        Some(lane.into())
+        Some((lane, id))
     }
 
     /// Ends a stream from here, if it is not over.
@@ -199,7 +222,7 @@ impl Client {
         }
     }
 
-    /// What is to be sent; `requests` are all that streams begin with.
+    /// The bytes to be sent; `requests` are all that streams begin with.
     #[inline]
     pub fn pending(&mut self, requests: &[EncodedRequest]) -> &[u8] {
         if !self.streams.sending.is_empty() && self.link.output.pending().len() < MOST_QUEUED {
@@ -291,7 +314,8 @@ impl Streams {
         while idle < self.sending.len() && link.output.pending().len() < MOST_QUEUED {
             let at = self.sending.remove(0);
             let lane = &mut self.lanes[usize::from(at)];
-            let body = &requests[lane.request as usize].body;
+            let request = &requests[lane.request as usize];
+            let body = if request.varies() { &self.own[usize::from(at)][..] } else { &request.body[..] };
             let count = lane.send.room(link.room()).min(body.len() - lane.sent);
             if count == 0 {
                 idle += 1;

@@ -1,5 +1,5 @@
-//! What both ends of a connection have: settings, header blocks, the windows of the connection, and the
-//! limits of what a peer may ask for.
+//! The common part of both ends of a connection: settings, header blocks, the windows of the connection, and
+//! the limits of what a peer may ask for.
 
 use super::frame::{self, Head, Output, Receiver, Splitter};
 use super::hpack::{Decoder, TABLE_SIZE};
@@ -22,7 +22,7 @@ pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-/// What the peer has set (section 6.5.2).
+/// The settings of the peer (section 6.5.2).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerSettings {
     pub(super) table: usize,
@@ -64,6 +64,8 @@ pub(super) struct Link {
     continued: Option<Continued>,
     /// Frames without progress.
     quiet: u32,
+    /// There was progress since it was asked for.
+    has_moved: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,6 +98,7 @@ impl Link {
             block: Vec::new(),
             continued: None,
             quiet: 0,
+            has_moved: false,
         }
     }
 
@@ -136,6 +139,12 @@ impl Link {
 
     pub(super) fn has_progress(&mut self) {
         self.quiet = 0;
+        self.has_moved = true;
+    }
+
+    /// Whether a message or a part of one has moved since the last call: pings and settings move none.
+    pub(super) fn take_progress(&mut self) -> bool {
+        std::mem::take(&mut self.has_moved)
     }
 
     /// Notes a response that is queued.

@@ -151,7 +151,7 @@ struct DataFrame {
 }
 
 impl Splitter {
-    /// What there is of a frame that is not whole.
+    /// The bytes of a frame that is not whole.
     pub(super) fn unfinished(&self) -> &[u8] {
         &self.aside
     }

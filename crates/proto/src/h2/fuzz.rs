@@ -67,7 +67,7 @@ pub fn fuzz_server(input: &[u8]) {
     assert_eq!(run(usize::from(*length).max(1)), run(frames.len().max(1)));
 }
 
-/// What a client reported, with the pieces of a body joined.
+/// The reports of a client, with the pieces of a body joined.
 #[derive(Debug, Default)]
 struct Log(Vec<Event>);
 

@@ -21,7 +21,7 @@ mod window;
 use crate::fields::BadBlock;
 use std::fmt;
 
-/// What a client sends first.
+/// The first bytes of a client.
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Why a stream or a connection ended (section 7).

@@ -107,6 +107,13 @@ impl Server {
         })
     }
 
+    /// Whether a request or a part of a message has moved since the last call; pings are no use of a
+    /// connection.
+    #[inline]
+    pub fn take_progress(&mut self) -> bool {
+        self.link.take_progress()
+    }
+
     /// Bytes of memory that are kept.
     #[inline]
     pub fn kept(&self) -> usize {

@@ -7,7 +7,7 @@ pub(super) const USUAL: u32 = 65_535;
 /// The largest window.
 pub(super) const LARGEST: u32 = (1 << 31) - 1;
 
-/// What the peer may still receive. Smaller settings may make it negative.
+/// The bytes that the peer may still receive. Smaller settings may make it negative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct SendWindow(i64);
 
@@ -35,7 +35,7 @@ impl SendWindow {
     }
 }
 
-/// What the peer may still send.
+/// The bytes that the peer may still send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ReceiveWindow {
     size: u32,

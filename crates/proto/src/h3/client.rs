@@ -1,9 +1,10 @@
 //! The client's end of a stream: the request, encoded once, and the response in pieces.
 
-use super::frame::{self, Receiver, Splitter, put_frame, put_number};
+use super::frame::{self, Receiver, Splitter, put_frame};
 use super::{Code, qpack};
-use crate::fields::{Fields, MOST_FIELDS, RequestList, ResponseFields};
+use crate::fields::{Fields, MOST_FIELDS, Rendered, RequestList, ResponseFields, VaryingMessage};
 use crate::http::response::{BodyFraming, Head};
+use crate::http::vary::{Template, varies};
 use linerate_contract::{Refusal, Request};
 
 /// All bytes of a request's stream; and whether its method is HEAD, whose responses have no body.
@@ -11,6 +12,30 @@ use linerate_contract::{Refusal, Request};
 pub struct EncodedRequest {
     pub bytes: Vec<u8>,
     pub is_head: bool,
+    /// Its bytes are others each time.
+    pub varying: Option<VaryingRequest>,
+}
+
+/// A request that varies.
+#[derive(Debug, Clone)]
+pub struct VaryingRequest(VaryingMessage);
+
+impl VaryingRequest {
+    /// The bytes of the request with this number; `rendered` is a buffer.
+    pub fn render(&self, rendered: &mut Rendered, sequence: u64, seed: u64) -> Vec<u8> {
+        self.0.render(rendered, sequence, seed);
+        stream(&rendered.fields, &rendered.body)
+    }
+}
+
+/// All bytes of a stream.
+fn stream(section: &[u8], body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_frame(&mut bytes, frame::HEADERS, section);
+    if !body.is_empty() {
+        put_frame(&mut bytes, frame::DATA, body);
+    }
+    bytes
 }
 
 impl EncodedRequest {
@@ -20,18 +45,16 @@ impl EncodedRequest {
     /// What HTTP/1.1 cannot carry.
     pub fn new(path: &str, host: &str, request: &Request) -> Result<Self, Refusal> {
         let list = RequestList::new("https", path, host, request, &[])?;
-        let mut bytes = Vec::new();
-        put_frame(&mut bytes, frame::HEADERS, &qpack::section(&list.fields()));
-        if !request.body.is_empty() {
-            put_number(&mut bytes, frame::DATA);
-            put_number(&mut bytes, request.body.len() as u64);
-            bytes.extend_from_slice(&request.body);
-        }
-        Ok(Self { bytes, is_head: list.is_head() })
+        let bytes = stream(&qpack::section(&list.fields()), &request.body);
+        let varying = varies(path, request).then(|| {
+            let body = Template::new(&request.body)?;
+            VaryingMessage::new(qpack::START, &list.fields(), body, &qpack::WRITING).map(VaryingRequest)
+        });
+        Ok(Self { bytes, is_head: list.is_head(), varying: varying.transpose()? })
     }
 }
 
-/// What takes a response.
+/// A receiver of a response.
 pub trait Response {
     /// The status and the length, where it is known.
     fn head(&mut self, head: &Head);
@@ -230,6 +253,28 @@ mod tests {
         reader.begin(true);
         reader.feed(&message(&[Fields(&[(":status", "200"), ("content-length", "3")])]), &mut seen).unwrap();
         assert_eq!((reader.finish(), seen.heads[0].1), (Ok(0), BodyFraming::Length(0)));
+    }
+
+    #[test]
+    fn a_request_that_varies_has_its_numbers_in_its_fields_and_its_body() {
+        let headers = vec!["Id: {seq}".into()];
+        let request = Request { headers, body: "n={seq}".into(), ..Request::default() };
+        let varying = EncodedRequest::new("/a/{seq}", "h:1", &request).unwrap().varying.unwrap();
+        let render = |number| varying.render(&mut Rendered::default(), number, 1);
+        let written = |path: &str, id: &str, body: &str| {
+            let length = body.len().to_string();
+            let fields = [
+                (":method", "GET"),
+                (":scheme", "https"),
+                (":authority", "h:1"),
+                (":path", path),
+                ("content-length", &length),
+                ("id", id),
+            ];
+            message(&[Fields(&fields), Data(body.as_bytes())])
+        };
+        assert_eq!(render(9), written("/a/9", "9", "n=9"));
+        assert_eq!(render(1_000), written("/a/1000", "1000", "n=1000"));
     }
 
     #[test]

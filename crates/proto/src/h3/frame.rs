@@ -78,7 +78,7 @@ impl Numbers {
     }
 }
 
-/// What takes the frames of a message.
+/// A receiver of the frames of a message.
 pub(super) trait Receiver {
     /// A section of fields.
     fn headers(&mut self, section: &[u8]) -> Result<(), Code>;

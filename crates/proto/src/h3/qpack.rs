@@ -5,7 +5,7 @@
 
 mod table;
 
-use crate::fields::{BadBlock, ENTRY, find, integer, put_integer, string};
+use crate::fields::{BadBlock, ENTRY, Writing, find, integer, put_integer, string};
 use table::STATIC;
 
 /// The state of one direction: the field under way.
@@ -73,24 +73,35 @@ impl Decoder {
 
 /// The section of these fields. Names are in lower case.
 pub(super) fn section(fields: &[(&str, &str)]) -> Vec<u8> {
-    let mut section = vec![0, 0];
-    for (name, value) in fields {
-        match find(&STATIC, name, value) {
-            (Some(index), _) => put_integer(&mut section, 0xc0, 6, index),
-            (None, named) => {
-                match named {
-                    Some(index) => put_integer(&mut section, 0x50, 4, index),
-                    None => {
-                        put_integer(&mut section, 0x20, 3, name.len());
-                        section.extend_from_slice(name.as_bytes());
-                    }
-                }
-                put_integer(&mut section, 0, 7, value.len());
-                section.extend_from_slice(value.as_bytes());
-            }
+    let mut section = START.to_vec();
+    fields.iter().for_each(|(name, value)| (WRITING.field)(&mut section, name, value));
+    section
+}
+
+/// The numbers about the dynamic table, before the fields.
+pub(super) const START: &[u8] = &[0, 0];
+
+pub(super) const WRITING: Writing = Writing {
+    field: |section, name, value| match find(&STATIC, name, value) {
+        (Some(index), _) => put_integer(section, 0xc0, 6, index),
+        (None, named) => {
+            put_name(section, name, named);
+            put_integer(section, 0, 7, value.len());
+            section.extend_from_slice(value.as_bytes());
+        }
+    },
+    name: |section, name| put_name(section, name, find(&STATIC, name, "").1),
+};
+
+/// The start of a literal; `index`: where the static table has the name.
+fn put_name(section: &mut Vec<u8>, name: &str, index: Option<usize>) {
+    match index {
+        Some(index) => put_integer(section, 0x50, 4, index),
+        None => {
+            put_integer(section, 0x20, 3, name.len());
+            section.extend_from_slice(name.as_bytes());
         }
     }
-    section
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::frame::{self, Receiver, Splitter, put_frame};
 use super::{Code, qpack};
 use crate::fields::{Fields, MOST_FIELDS, Method, RequestFields};
 
-/// What is served: all bytes of a response's stream.
+/// The content that is served: all bytes of a response's stream.
 #[derive(Debug, Clone)]
 pub struct Content {
     page: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// This page for each GET.
+    /// A page for each GET.
     pub fn page(page: &[u8]) -> Self {
         let size = page.len().to_string();
         let fields = [

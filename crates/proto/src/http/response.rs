@@ -115,7 +115,7 @@ pub struct Parser {
     body: u64,
     /// The beginning of an incomplete head, or of the head behind an interim one.
     aside: Option<Vec<u8>>,
-    /// It answers HEAD: no body follows, regardless of its head.
+    /// The response answers HEAD: no body follows, regardless of its head.
     bodiless: bool,
 }
 
@@ -163,7 +163,7 @@ impl Parser {
         self.head.as_ref()
     }
 
-    /// What is odd about the head.
+    /// The oddity of the head.
     #[inline]
     pub fn odd(&self) -> Option<Odd> {
         self.odd

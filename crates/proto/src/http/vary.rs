@@ -4,7 +4,7 @@ use linerate_contract::{Refusal, Request};
 
 /// A text with places for numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Template(Vec<Piece>);
+pub(crate) struct Template(Vec<Piece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
@@ -27,13 +27,18 @@ pub struct Varying {
 
 /// The numbers of a request.
 #[derive(Debug, Clone, Copy)]
-struct Numbers {
+pub(crate) struct Numbers {
     sequence: u64,
     /// The state of a generator of random numbers.
     state: u64,
 }
 
 impl Numbers {
+    /// Those of a seed and the request's own number.
+    pub(crate) fn new(sequence: u64, seed: u64) -> Self {
+        Self { sequence, state: seed.wrapping_add(sequence.wrapping_mul(0xd134_2543_de82_ef95)) }
+    }
+
     /// SplitMix64 (Steele, Lea, Flood 2014), whose first numbers do not depend on each other either.
     fn random(&mut self, least: u64, most: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -74,8 +79,7 @@ impl Varying {
     pub fn render(&self, out: &mut Vec<u8>, body: &mut Vec<u8>, sequence: u64, seed: u64) {
         out.clear();
         body.clear();
-        let state = seed.wrapping_add(sequence.wrapping_mul(0xd134_2543_de82_ef95));
-        let mut numbers = Numbers { sequence, state };
+        let mut numbers = Numbers::new(sequence, seed);
         self.body.render(body, 0, &mut numbers);
         self.head.render(out, body.len(), &mut numbers);
         out.extend_from_slice(body);
@@ -83,7 +87,7 @@ impl Varying {
 }
 
 impl Template {
-    fn new(mut text: &[u8]) -> Result<Self, Refusal> {
+    pub(crate) fn new(mut text: &[u8]) -> Result<Self, Refusal> {
         let mut pieces = Vec::new();
         let mut literal = Vec::new();
         while let Some((first, rest)) = text.split_first() {
@@ -99,7 +103,17 @@ impl Template {
         Ok(Self(pieces))
     }
 
-    fn varies(&self) -> bool {
+    /// A text as it is.
+    pub(crate) fn constant(text: &[u8]) -> Self {
+        Self(vec![Piece::Text(text.to_vec())])
+    }
+
+    /// The length of the body.
+    pub(crate) fn length() -> Self {
+        Self(vec![Piece::Text(Vec::new()), Piece::Length])
+    }
+
+    pub(crate) fn varies(&self) -> bool {
         self.0.len() > 1
     }
 
@@ -120,7 +134,7 @@ impl Template {
         Err(Refusal::BadSpec("a body that varies needs a Content-Length: leave it to linerate".into()))
     }
 
-    fn render(&self, out: &mut Vec<u8>, length: usize, numbers: &mut Numbers) {
+    pub(crate) fn render(&self, out: &mut Vec<u8>, length: usize, numbers: &mut Numbers) {
         for piece in &self.0 {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text),

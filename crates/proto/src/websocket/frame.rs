@@ -8,7 +8,7 @@ pub const LONGEST_HEAD: usize = 14;
 /// The longest payload of a control frame (section 5.5).
 pub const LONGEST_CONTROL: usize = 125;
 
-/// What a frame is.
+/// The kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opcode {
     Continuation,

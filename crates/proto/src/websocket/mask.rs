@@ -15,7 +15,7 @@ const BLOCK: usize = 64;
 pub struct Key([u8; 4]);
 
 impl Key {
-    /// What unmasked bytes are masked with.
+    /// The mask of unmasked bytes.
     pub const NONE: Self = Self([0; 4]);
 
     #[inline]

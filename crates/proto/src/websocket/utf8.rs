@@ -1,6 +1,6 @@
 //! UTF-8 that comes in pieces: a character may be cut anywhere, and what cannot become one is found at once.
 
-/// What is known of a text so far.
+/// The state of a text so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Utf8 {
     /// The start of a character whose end has not come.

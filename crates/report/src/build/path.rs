@@ -1,4 +1,4 @@
-//! What the path of a cell did, by the counts of its relay.
+//! The path of a cell, by the counts of its relay.
 
 use crate::model::{PathReport, WayReport};
 use linerate_model::path::NetworkPath;

@@ -19,7 +19,7 @@ const FACTOR: f64 = 2.0;
 /// An interval that excludes no smaller slowdown than this says nothing that a user would act on.
 const EXCLUDED: f64 = 0.1;
 
-/// What a reader sees first.
+/// The text that a reader sees first.
 pub(crate) struct Answer {
     /// A sentence for each subject beside the baseline.
     pub(crate) headlines: Vec<(String, Verdict)>,
@@ -28,7 +28,7 @@ pub(crate) struct Answer {
     pub(crate) verdicts: Vec<Option<Verdict>>,
     /// Where the difference comes from.
     pub(crate) why: Vec<String>,
-    /// The same in a sentence for each subject.
+    /// The reasons in a sentence for each subject.
     pub(crate) reasons: Vec<String>,
     pub(crate) facts: String,
     /// What trials alone say otherwise, and what the servers wrote.

@@ -15,7 +15,7 @@ pub(super) fn overload(cell: &ComparedCell, comparison: &ComparisonReport) -> St
     each.map(|text| format!("; {text}")).collect()
 }
 
-/// What each build is said that does not keep up with a load.
+/// The sentences about builds that do not keep up with a load.
 pub(super) fn queues(load: &OfferedLoad, cell: &ComparedCell, comparison: &ComparisonReport) -> Vec<String> {
     let names = match comparison.commands.first() {
         Some(base) => [base.name.as_str(), cell.id.as_str()],

@@ -126,9 +126,12 @@ fn meanings(comparison: &ComparisonReport) -> Vec<String> {
 pub(super) fn written(by: &WrittenBySubject) -> String {
     const MOST_LINES: usize = 3;
     const LONGEST: usize = 200;
-    let line = |text: &String| match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.clone(),
+    let line = |text: &String| {
+        let text = console::strip_ansi_codes(text);
+        match text.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!("{}...", &text[..end]),
+            None => text.into_owned(),
+        }
     };
     let shown = by.lines.iter().take(MOST_LINES).map(line);
     let more = by.lines.len().saturating_sub(MOST_LINES);

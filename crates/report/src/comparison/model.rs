@@ -28,7 +28,7 @@ pub struct ComparisonReport {
     pub sentence: String,
     /// Relative difference that matters.
     pub margin: f64,
-    /// The same of latencies.
+    /// The margin of latencies.
     pub latency_margin: LatencyMargin,
     /// The highest percentile of open loops that has to be decided.
     pub percentile: DecidingPercentile,
@@ -45,7 +45,7 @@ pub struct ComparisonReport {
     /// How the servers started, the baseline first; of commands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<StartReport>,
-    /// What was left out, and other remarks.
+    /// Remarks, such as what was left out.
     pub notes: Vec<String>,
     /// What the subjects wrote on stderr at their start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -71,7 +71,7 @@ pub struct ControlReport {
     /// The smallest bias, as a share, that it shows: half of its interval's width.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_bias: Option<f64>,
-    /// It differs from itself, so that no cell has a verdict.
+    /// The control differs from itself, so that no cell has a verdict.
     pub is_void: bool,
 }
 

@@ -8,7 +8,7 @@ use linerate_analysis::judge::pairs::stored::{INTERLEAVE, StoredCell, StoredComp
 use linerate_analysis::stats::verdict::Verdict;
 use std::fmt::Write;
 
-/// What can be said of two runs at different times.
+/// The comparison of two runs at different times, in words.
 pub fn of_stored(compared: &StoredComparison, style: Style) -> String {
     let StoredComparison { runs: [one, two], cells, doubts, controls, spread } = compared;
     if cells.is_empty() {

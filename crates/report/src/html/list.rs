@@ -12,7 +12,7 @@ use linerate_contract::Role;
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 
-/// What the rows of a table have in common.
+/// The common part of a table's rows.
 struct Columns<'a> {
     table: &'a TableReport,
     precision: Precision,

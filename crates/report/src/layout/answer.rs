@@ -115,7 +115,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     said_of(lead, rest.into_iter().chain(absent(group)).collect())
 }
 
-/// What has no order, and the marks.
+/// The sentences about what has no order, and the marks.
 fn unsure(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
     let lossy = lossy(group);
     unknown(group).into_iter().chain(lossy).chain(marks(table, precision, group)).collect()

@@ -38,11 +38,11 @@ pub(crate) struct GridCell {
     pub(crate) number: String,
     /// Percentage of the baseline: `73 % (71 to 75) ▼`.
     pub(crate) share: Option<String>,
-    /// The same in microseconds, of latencies: `+0.42 µs (0.36 to 0.48)`.
+    /// The difference of latencies in microseconds: `+0.42 µs (0.36 to 0.48)`.
     pub(crate) difference: Option<String>,
     /// CPU time per operation, as a percentage of the baseline's: `CPU 102 % (101 to 103)`.
     pub(crate) cpu: Option<String>,
-    /// It is above the performance.
+    /// The CPU time is above the performance.
     is_cpu_first: bool,
     pub(crate) verdict: Option<Verdict>,
     /// The error of a value whose truth is known: `error -95.6 % (-96.1 to -95.0) of 90,000: wrong`.

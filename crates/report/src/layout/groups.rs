@@ -9,15 +9,16 @@ use linerate_model::{Better, PlannedSystem};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What loses more is ahead of nothing.
+/// The highest loss of a row that may be ahead of others.
 const MOST_LOST_PERCENT: f64 = 1.0;
 
 /// Cells that are compared with the same baseline.
 #[derive(Debug)]
 pub(crate) struct Group<'a> {
-    /// What distinguishes it from other groups, such as `server nginx`; empty if it is the only one.
+    /// The values that distinguish the group from others, such as `server nginx`; empty if it is the only
+    /// one.
     pub(crate) label: String,
-    /// Its members are one system with several values of a parameter.
+    /// The members are one system with several values of a parameter.
     pub(crate) is_of_a_parameter: bool,
     /// What a reader chooses from, the best first; then what is apart. Rows of a parameter, such as sizes,
     /// keep their order.
@@ -33,8 +34,8 @@ pub(crate) struct Alternative<'a> {
     /// By the table's first metric.
     pub(crate) entry: &'a TableCell,
     pub(crate) part: Part,
-    /// It is below a rule and has no place: a limit, a reference, a baseline with nothing in place of what is
-    /// compared, or linerate's own.
+    /// The row is below a rule and has no place: a limit, a reference, a baseline with nothing in place of
+    /// what is compared, or linerate's own.
     pub(crate) is_apart: bool,
     /// All in which it differs from others is linerate's own.
     pub(crate) is_own: bool,
@@ -107,22 +108,22 @@ impl Alternative<'_> {
         }
     }
 
-    /// It lost so much of what was sent that its rate is no merit.
+    /// The cell lost so much of what was sent that its rate is no merit.
     pub(crate) fn loses(&self) -> bool {
         self.cell.datagrams.as_ref().is_some_and(|datagrams| datagrams.lost_percent > MOST_LOST_PERCENT)
     }
 
-    /// Its data deny each other, so it has no verdict.
+    /// The cell's data deny each other, so it has no verdict.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.entry.vs_baseline.as_ref().is_some_and(Comparison::is_in_doubt)
     }
 
-    /// Its comparison with the baseline has this verdict.
+    /// The comparison with the baseline has this verdict.
     pub(crate) fn has(&self, verdict: Verdict) -> bool {
         self.entry.vs_baseline.as_ref().is_some_and(|c| c.verdict == verdict)
     }
 
-    /// Its comparison with the baseline shows what it costs.
+    /// The comparison with the baseline shows what the cell costs.
     pub(crate) fn is_placed(&self, table: &TableReport) -> bool {
         let is_sound = |found: &Comparison| {
             let is_withdrawn = table.control_fails() && found.duet.is_some();
@@ -131,7 +132,7 @@ impl Alternative<'_> {
         !self.is_open() && !self.loses() && self.entry.vs_baseline.as_ref().is_some_and(is_sound)
     }
 
-    /// Its comparison with the baseline is not decided.
+    /// The comparison with the baseline is not decided.
     pub(crate) fn is_open(&self) -> bool {
         self.has(Verdict::CannotTell)
     }
@@ -228,7 +229,7 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
 
 /// Values of an axis that stand for nothing in its place.
 const NOTHING: [&str; 2] = ["direct", "none"];
-/// Its values add to each other, so the first is no choice beside the others.
+/// The axis whose values add to each other, so the first is no choice beside the others.
 const LAYER: &str = "layer";
 
 /// Limits and references always; the others only where something is left to choose from.

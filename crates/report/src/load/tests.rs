@@ -1,5 +1,5 @@
 use super::*;
-use linerate_contract::{Bytes, ErrorKind, Role, Tls};
+use linerate_contract::{Bytes, ErrorKind, Layer, Role, Tls, Workload};
 
 fn result<'a>(spec: &'a Spec, done: &'a Done) -> LoadResult<'a> {
     let words = Words { operation: "request", payload: "bodies" };
@@ -22,7 +22,7 @@ fn done() -> Done {
 
 #[test]
 fn pipelining_and_batching_are_printed() {
-    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     assert_eq!(loop_kind(&spec), "closed loop");
     for (spin, words) in
         [("50", "threads poll for up to 50 us before they sleep"), ("always", "threads never sleep")]
@@ -39,7 +39,7 @@ fn pipelining_and_batching_are_printed() {
 
 #[test]
 fn the_text_has_rates_failures_cpu_and_latencies() {
-    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     (spec.connections, spec.threads) = (10, 2);
     spec.connect = Some("127.0.0.1:80".parse().unwrap());
     let done = done();
@@ -60,7 +60,7 @@ fn the_text_has_rates_failures_cpu_and_latencies() {
 
 #[test]
 fn an_open_loop_shows_its_schedule_and_both_times() {
-    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     spec.rate = Some(500.0);
     let counts = Counts { pairs: vec![(20_000, 1_000)], min: 20_000, max: 20_000 };
     let schedule = Some(Adherence { late: 3, unsent: 1, delay: counts.clone() });
@@ -84,7 +84,7 @@ fn an_open_loop_shows_its_schedule_and_both_times() {
 
 #[test]
 fn delayed_acknowledgements_in_most_responses_are_said_with_the_remedy() {
-    let spec = Spec::new(Role::Client, "http", "rr");
+    let spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     for (acks, nanos, is_said) in [(970, 44_000_000, true), (100, 44_000_000, false), (970, 400_000, false)] {
         let latency = Some(Counts { pairs: vec![(nanos, 1_000)], min: nanos, max: nanos });
         let done = Done { latency, delayed_acks: Some(acks), ..done() };
@@ -101,7 +101,7 @@ fn delayed_acknowledgements_in_most_responses_are_said_with_the_remedy() {
 
 #[test]
 fn no_private_key_is_in_the_document() {
-    let mut spec = Spec::new(Role::Client, "https", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Https, Workload::Rr);
     spec.tls = Some(Tls { key: "PRIVATE".into(), certificate: "PUBLIC".into(), ..Tls::default() });
     let json = json(&result(&spec, &done()));
     assert!(json.contains("PUBLIC") && !json.contains("PRIVATE"), "{json}");
@@ -109,7 +109,7 @@ fn no_private_key_is_in_the_document() {
 
 #[test]
 fn an_open_loop_off_its_schedule_gets_a_warning() {
-    let mut spec = Spec::new(Role::Client, "http", "rr");
+    let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     (spec.rate, spec.connections) = (Some(500.0), 10);
     let with = |late, unsent| Done {
         schedule: Some(Adherence { late, unsent, delay: Counts::default() }),
@@ -129,7 +129,7 @@ fn an_open_loop_off_its_schedule_gets_a_warning() {
 
 #[test]
 fn an_empty_result_has_no_histogram() {
-    let (spec, done) = (Spec::new(Role::Client, "http", "rr"), Done::default());
+    let (spec, done) = (Spec::new(Role::Client, Layer::Http, Workload::Rr), Done::default());
     let result = result(&spec, &done);
     assert!(!text(&result, Style::default()).contains('#'));
     assert!(json(&result).contains("\"requests_per_second\": 0.0"));
@@ -137,7 +137,7 @@ fn an_empty_result_has_no_histogram() {
 
 #[test]
 fn what_a_server_did_without_a_failure_is_shown() {
-    let spec = Spec::new(Role::Client, "https", "rr");
+    let spec = Spec::new(Role::Client, Layer::Https, Workload::Rr);
     let handshakes = Some(HandshakeCounts { full: 7, resumed: 13 });
     let accepted = [("folded header".to_owned(), 12)].into();
     let done = Done { closed_idle: 3, accepted, handshakes, ..done() };

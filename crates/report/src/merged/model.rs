@@ -94,12 +94,12 @@ pub struct Disagreement {
     pub detail: Option<String>,
 }
 
-/// What a host disagrees about.
+/// The subject of a disagreement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
-    /// Its interval is apart from most others, by more than the margin.
+    /// The host's interval is apart from most others, by more than the margin.
     Ratio,
     /// The cell failed there, and is ok on another host.
     Outcome,

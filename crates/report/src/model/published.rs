@@ -31,7 +31,7 @@ pub struct PublishedRow {
     /// The range of several values of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
-    /// What the document has in place of a value.
+    /// The text of the document in place of a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Performance as a share of the document's baseline.

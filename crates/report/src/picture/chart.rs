@@ -10,7 +10,7 @@ pub(crate) const STYLE: &str = include_str!("chart.css");
 pub(crate) struct Chart {
     /// The finding.
     pub(crate) title: String,
-    /// What was measured.
+    /// The measured quantity.
     pub(crate) about: String,
     /// The name of the axis.
     pub(crate) axis: String,

@@ -13,7 +13,7 @@ use maud::{Markup, html};
 /// A run of the site.
 #[derive(Debug)]
 pub struct SiteRun {
-    /// Its folder, which names its page.
+    /// The run's folder, which names its page.
     pub name: String,
     pub report: Report,
 }

@@ -122,7 +122,7 @@ pub(super) fn body(documents: &[Again<'_>]) -> Markup {
     }
 }
 
-/// The same as a file for `docs/`.
+/// The page as a file for `docs/`.
 pub(super) fn text(documents: &[Again<'_>]) -> String {
     let mut text = format!("# {TITLE}\n\n");
     for about in ABOUT {

@@ -42,12 +42,12 @@ impl Datagrams {
 mod tests {
     use super::*;
     use linerate_contract::datagram::Datagram;
-    use linerate_contract::{Role, page};
+    use linerate_contract::{Layer, Role, Workload, page};
 
     const OWN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
 
     fn spec(size: u64, direction: &str) -> Spec {
-        let mut spec = Spec::new(Role::Server, "udp", "stream");
+        let mut spec = Spec::new(Role::Server, Layer::Udp, Workload::Stream);
         spec.size = size;
         spec.set_option("direction", direction);
         spec

@@ -1,4 +1,4 @@
-//! What was found about two subjects by one measure.
+//! The finding about two subjects by one measure.
 
 use crate::stats::difference::LatencyDifference;
 use crate::stats::verdict::{Verdict, is_equal};

@@ -116,7 +116,7 @@ impl<'a> Place<'a> {
         self.cells[0] == self.cells[1]
     }
 
-    /// Its measured units.
+    /// The measured units of the place.
     fn units(&self, journal: &SortedJournal<'a>) -> Vec<&'a Unit> {
         journal.measured(self.index, Sides::Two(self.cells)).collect()
     }

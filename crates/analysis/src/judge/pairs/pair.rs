@@ -27,7 +27,7 @@ pub struct JudgedPair {
     pub findings: Findings,
     /// The roles whose CPU time it is; empty: all.
     pub cpu_of: Vec<Role>,
-    /// The same CPU time of head and base in their trials alone, in microseconds per operation or megabyte.
+    /// The CPU time of head and base in their trials alone, in microseconds per operation or megabyte.
     pub cpu_alone: [Option<Alone>; 2],
     /// The ratio of one or two trials alone; more are compared like those of any cell.
     pub alone: Option<SoloRatio>,
@@ -42,7 +42,7 @@ pub struct JudgedPair {
     pub is_paced: bool,
     /// The load of an open loop, and what the units did of it.
     pub load: Option<OfferedLoad>,
-    /// What the same launches did under a second load: shown, and no part of the verdict.
+    /// The second load of the same launches: shown, and no part of the verdict.
     pub second_load: Option<SecondLoad>,
     /// Why the findings have no say.
     pub obstacle: Option<Obstacle>,
@@ -102,13 +102,13 @@ impl JudgedPair {
         self.findings.0.iter().filter(|found| found.decides)
     }
 
-    /// It has a rate, or a latency.
+    /// The pair has a rate, or a latency.
     fn is_read(&self) -> bool {
         self.main().next().is_some()
     }
 
-    /// What the tables show of it, in place of the `fixed` comparison, whose interval is that of a number of
-    /// units that is fixed beforehand. `None` without a unit.
+    /// The comparison that tables show, in place of the `fixed` comparison, whose interval is that of a
+    /// number of units that is fixed beforehand. `None` without a unit.
     pub(crate) fn in_table(&self, fixed: Comparison) -> Option<Comparison> {
         let main = self.main().next()?;
         let interval = main.ci95.map(|ends| main.of_performance(ends));

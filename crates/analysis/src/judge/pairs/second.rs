@@ -19,7 +19,7 @@ use serde::Serialize;
 /// Operations of a side in a unit of which its p99 is known: ten are slower.
 const FOR_P99: u64 = 1_000;
 
-/// What was found about two subjects under the second load.
+/// The findings about two subjects under the second load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct SecondLoad {

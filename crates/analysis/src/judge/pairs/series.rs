@@ -228,7 +228,7 @@ impl PairSeries {
     }
 }
 
-/// What the units up to one show.
+/// A look at the units up to one.
 #[derive(Clone, Copy)]
 struct Look {
     unit: u32,
@@ -248,12 +248,12 @@ fn between(values: &[(u32, f64)], after: u32, until: u32) -> Vec<f64> {
     values.iter().filter(|(unit, _)| is_between(*unit)).map(|(_, value)| *value).collect()
 }
 
-/// What decides about a finding besides its units.
+/// The rules that decide about a finding besides its units.
 #[derive(Clone)]
 pub(super) struct Rules {
     /// Nominal p values of the repeated intervals of 95 %, by look.
     pub(super) bounds: Vec<f64>,
-    /// The same for 90 %, which decides about the margin: two one-sided tests of 5 % (Schuirmann 1987).
+    /// The bounds for 90 %, which decides about the margin: two one-sided tests of 5 % (Schuirmann 1987).
     pub(super) bounds_of_equals: Vec<f64>,
     /// The error probability of an early look.
     pub(super) early_alpha: f64,

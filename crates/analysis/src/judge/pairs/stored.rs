@@ -14,7 +14,7 @@ const FEWEST_CONTROLS: usize = 8;
 /// Below this difference, runs at different times decide little.
 pub const INTERLEAVE: f64 = 0.15;
 
-/// What two stored runs show together.
+/// The comparison of two stored runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredComparison {
     pub runs: [String; 2],
@@ -36,7 +36,7 @@ pub struct StoredCell {
     /// 95 %, with the spread between runs; `None` without enough controls.
     pub interval: Option<[f64; 2]>,
     pub verdict: Verdict,
-    /// Its systems have other versions or settings in the second run.
+    /// Systems of the cell have other versions or settings in the second run.
     pub is_changed: bool,
 }
 
@@ -111,7 +111,7 @@ struct Raw {
     id: String,
     /// Log ratio of performance, the second run over the first.
     log: f64,
-    /// Its standard error from within the runs.
+    /// The standard error of the ratio from within the runs.
     error: f64,
     is_changed: bool,
 }

@@ -16,7 +16,7 @@ fn judged(rates: &[f64], cpu: f64, shares: [f64; 2]) -> JudgedPair {
     judged_with(rates, cpu, shares, Vec::new())
 }
 
-/// The same with units of a second load.
+/// Two judged builds with units of a second load.
 fn judged_with(rates: &[f64], cpu: f64, [client, relay]: [f64; 2], second: Vec<Unit>) -> JudgedPair {
     let cell = |id: &str, build: &str| {
         json!({

@@ -74,7 +74,7 @@ impl Wire {
     }
 }
 
-/// What was counted between two reads.
+/// The counts between two reads.
 pub(super) fn between(before: &[WireCounts], after: Vec<WireCounts>) -> Vec<WireCounts> {
     let since = |now: Option<PacketCounts>, then: Option<PacketCounts>| Some(now?.since(then?));
     let of_wire = |(now, then): (WireCounts, &WireCounts)| WireCounts {

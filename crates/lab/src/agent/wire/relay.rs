@@ -30,7 +30,7 @@ pub(super) const LATE: Nanos = Nanos(100_000);
 #[derive(Debug)]
 pub(super) struct Counters(*mut Shared);
 
-/// What both processes access.
+/// The memory that both processes access.
 struct Shared {
     /// In the order of [`PacketCounts`].
     ways: [[AtomicU64; 5]; 2],

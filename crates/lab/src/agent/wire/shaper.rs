@@ -5,10 +5,10 @@ use linerate_model::path::Impairment;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// What happens to a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It leaves at this time.
+    /// The packet leaves at this time.
     Leaves(Nanos),
     Lost,
     /// The queue of the rate was full.

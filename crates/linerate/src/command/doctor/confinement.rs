@@ -1,4 +1,4 @@
-//! What a system can reach on this machine: a process in the lab tries it.
+//! The reach of a system on this machine: a process in the lab tries it.
 
 use crate::lab::namespaces::Namespaces;
 use crate::lab::program;
@@ -18,7 +18,7 @@ grep -q 'NoNewPrivs:.1' /proc/self/status && echo "no_new_privs"
 exit 0
 "#;
 
-/// What the process reached.
+/// The things that the process reached.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// In words; nothing where the lab confines systems.

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::report::numbers::plain;
 use crate::stats::check::{LONGEST_STALL, has_hung};
-use linerate_contract::{Done, Spec};
+use linerate_contract::{Done, Spec, Workload};
 
 /// An error if more than `most` of the work failed, or if nothing ended for a fifth of the time.
 ///
@@ -13,8 +13,8 @@ use linerate_contract::{Done, Spec};
 /// [`Error::Failed`], with the share or the time.
 pub(super) fn check(spec: &Spec, done: &Done, most: f64) -> Result<(), Error> {
     let failed = done.errors.total();
-    let (all, what) = match spec.workload.as_str() {
-        "stream" => (u64::from(spec.connections), "connections"),
+    let (all, what) = match spec.workload {
+        Workload::Stream => (u64::from(spec.connections), "connections"),
         _ => (done.operations + failed, "operations"),
     };
     let share = failed as f64 / all.max(1) as f64;
@@ -40,11 +40,11 @@ pub(super) fn check(spec: &Spec, done: &Done, most: f64) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{ErrorKind, Nanos, Role};
+    use linerate_contract::{ErrorKind, Layer, Nanos, Role, Workload};
 
     #[test]
     fn failures_and_hangs_decide_the_status() {
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         spec.duration_ns = Some(Nanos(3_000_000_000));
         let mut done = Done { operations: 995, stall_ns: Some(Nanos(100_000_000)), ..Done::default() };
         done.errors.add(ErrorKind::Timeout, 5);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn one_of_two_streams_is_half_of_the_work() {
-        let mut spec = Spec::new(Role::Client, "tcp", "stream");
+        let mut spec = Spec::new(Role::Client, Layer::Tcp, Workload::Stream);
         spec.connections = 2;
         let mut done = Done { operations: 100_000, ..Done::default() };
         done.errors.add(ErrorKind::Timeout, 1);

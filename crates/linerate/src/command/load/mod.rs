@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::journal;
 use crate::output::{self, note, warn};
 use crate::url::Url;
-use linerate_contract::Nanos;
+use linerate_contract::{Layer, Nanos};
 use operations::Operations;
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
     let options = &args.options;
     let urls = urls("load", &options.url, Url::parse)?;
     let scheme = urls[0].scheme;
-    let is_stream = scheme.name == "kcp" || options.flow.has_stream();
+    let is_stream = scheme.layer == Layer::Kcp || options.flow.has_stream();
     args.check(LOAD, scheme, is_stream)?;
     let mut specs = spec::clients(options, &urls, is_stream)?;
     let target = urls.iter().map(Url::to_string).collect::<Vec<_>>().join(" ");

@@ -5,7 +5,7 @@ use crate::address::{self, CONNECT_TIMEOUT};
 use crate::cli::{RouteArgs, Sources, basic};
 use crate::error::Error;
 use crate::url::Url;
-use linerate_contract::{Request, Spec, Tunnel};
+use linerate_contract::{Layer, Request, Spec, Tunnel};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -60,7 +60,7 @@ fn through(proxy: &str, url: &Url, spec: &mut Spec) -> Result<(), Error> {
     };
     let place = Url::parse(&place)
         .ok()
-        .filter(|place| place.scheme.name == "http")
+        .filter(|place| place.scheme.layer == Layer::Http)
         .ok_or_else(|| Error::Input(format!("--proxy {proxy}: expected http://HOST:PORT")))?;
     let address = address::to_connect(&place)?;
     spec.connect = Some(address);

@@ -3,14 +3,14 @@
 use super::sweep;
 use crate::bounded;
 use crate::cli::{
-    CONNECTIONS, ExchangeArgs, FlowArgs, LoadOptions, MessageArgs, SIZE, STREAMS, TrustArgs, VolumeArgs,
-    half_of_cpus, rpc_method,
+    CONNECTIONS, ExchangeArgs, FlowArgs, LoadOptions, MOST_RATE, MessageArgs, Recorded, SIZE, STREAMS,
+    TrustArgs, VolumeArgs, half_of_cpus, rpc_method,
 };
 use crate::error::Error;
 use crate::measurement::PlannedRequest;
 use crate::subject::{expected, requested, sent};
 use crate::url::{Scheme, Url};
-use linerate_contract::{Arrival, Request, Role, Spec, Tls, WeightedRequest};
+use linerate_contract::{Arrival, Layer, Nanos, Request, Role, Spec, Tls, WeightedRequest, Workload};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,17 +27,17 @@ const TRANSFER: u64 = 8 << 20;
 pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> Result<Vec<Spec>, Error> {
     let (url, scheme) = (&urls[0], urls[0].scheme);
     let workload = match options.requests.no_keepalive {
-        true => "crr",
-        false if is_stream => "stream",
-        false => "rr",
+        true => Workload::Crr,
+        false if is_stream => Workload::Stream,
+        false => Workload::Rr,
     };
     let mut spec = Spec::new(Role::Client, scheme.layer, workload);
     set_volume(&mut spec, &options.volume, is_stream)?;
     options.datagrams.set(&mut spec);
-    spec.timeout_ns = options.result.timeout.into();
+    spec.timeout_ns = options.result.timeout.map_or(spec.timeout_ns, Into::into);
     spec.tls = tls(url, &options.trust)?;
     if scheme.is_of_requests() {
-        set_requests(&mut spec, &options.requests, urls, options.trust.insecure)?;
+        set_requests(&mut spec, options, urls)?;
     } else if scheme.has_tls() || scheme.has_path {
         let (host, insecure) = (Some(url.authority()), options.trust.insecure);
         let mut headers = options.requests.request.headers();
@@ -57,7 +57,7 @@ pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> R
     if !scheme.is_of_requests() {
         spec.size = options.flow.size.unwrap_or(usual_size(scheme, is_stream));
     }
-    if scheme.name == "quic" {
+    if scheme.layer == Layer::Quic {
         spec.set_option("answer", options.flow.response_size);
     }
     Ok(if is_stream { streams(&spec, scheme, &options.flow) } else { vec![spec] })
@@ -68,11 +68,11 @@ pub(in crate::command) fn usual_size(scheme: &Scheme, is_stream: bool) -> u64 {
     match scheme.layer {
         _ if !is_stream => SIZE,
         // iperf3's length of a write.
-        "tcp" | "tls" => 131_072,
+        Layer::Tcp | Layer::Tls => 131_072,
         // The largest frame that most WebSocket libraries send at once.
-        "websocket" | "wss" => 65_536,
+        Layer::WebSocket | Layer::Wss => 65_536,
         // A segment of Ethernet.
-        "udp" => 1_472,
+        Layer::Udp => 1_472,
         _ => 63_488,
     }
 }
@@ -104,20 +104,25 @@ fn set_volume(spec: &mut Spec, args: &VolumeArgs, is_stream: bool) -> Result<(),
 }
 
 /// The requests of the options, or one for each URL.
-fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bool) -> Result<(), Error> {
-    let url = &urls[0];
+fn set_requests(spec: &mut Spec, options: &LoadOptions, urls: &[Url]) -> Result<(), Error> {
+    let (url, args) = (&urls[0], &options.requests);
     let file = args.request.requests.as_deref();
     if let (Some(file), Some(url)) = (file, urls.iter().find(|url| url.path != "/")) {
         return Err(paths_are_in(file, &url.path));
     }
     let paths: Vec<&str> = urls.iter().map(|url| url.path.as_str()).collect();
-    let mut requests = args.request.requests(&paths, Path::new(""))?;
+    let Recorded { mut requests, times, .. } = args.request.requests(&paths, Path::new(""))?;
+    if let Some(speed) = args.replay {
+        set_replay(spec, &times, speed, options.volume.duration)?;
+    }
+    let deadline = options.result.timeout.filter(|_| url.scheme.is_of_calls()).map(grpc_timeout);
     if url.scheme.is_of_calls() {
         for call in &mut requests {
             rpc_method(&call.path)
                 .map_err(|e| Error::Input(format!("{url}: its path is the method: {e}: {:?}", call.path)))?;
             let text = || String::from_utf8_lossy(&call.body).into_owned();
             let own = file.map(|_| MessageArgs { message: Some(text()) });
+            call.headers.extend(deadline.clone());
             call.body = own.as_ref().unwrap_or(&args.message).encoded(Path::new(""))?.into();
         }
         spec.set_option("grpc", "yes");
@@ -126,11 +131,44 @@ fn set_requests(spec: &mut Spec, args: &ExchangeArgs, urls: &[Url], insecure: bo
     if args.expect.is_some_and(|expect| expect.json) {
         return Err(Error::Input("--expect json is for compare: load checks status and length".into()));
     }
-    let expect = args.expect.and_then(|given| expected(given, given, 1));
-    let weighted = |one: &PlannedRequest| WeightedRequest { expect, ..sent(one) };
+    let weighted = |one: &PlannedRequest| {
+        let given = args.expect.unwrap_or(one.expect);
+        WeightedRequest { expect: expected(given, given, 1), ..sent(one) }
+    };
+    let insecure = options.trust.insecure;
     let common = Request { host: Some(url.authority()), insecure, ..Request::default() };
     requested(spec, common, requests.iter().map(weighted).collect());
     Ok(())
+}
+
+/// The times of a file, `speed` times as fast.
+fn set_replay(
+    spec: &mut Spec,
+    times: &[(Nanos, u32)],
+    speed: f64,
+    duration: Option<Duration>,
+) -> Result<(), Error> {
+    let Some((last, _)) = times.last() else {
+        return Err(Error::Input(
+            "--replay: --requests has no times in this file; an access log and a HAR have".into(),
+        ));
+    };
+    let at = |time: Nanos| Nanos((time.0 as f64 / speed) as u64);
+    spec.replay = times.iter().map(|(time, number)| (at(*time), *number)).collect();
+    // One operation after another: the threads of an open loop share no order.
+    spec.threads = 1;
+    spec.rate = Some((times.len() as f64 / at(*last).as_secs_f64().max(1e-3)).min(MOST_RATE));
+    if duration.is_none() {
+        (spec.duration_ns, spec.operations) = (None, Some(times.len() as u64));
+    }
+    Ok(())
+}
+
+/// A deadline as a header of gRPC, which has at most eight digits.
+fn grpc_timeout(time: Duration) -> String {
+    let units = [(time.as_micros(), 'u'), (time.as_millis(), 'm'), (time.as_secs().into(), 'S')];
+    let (number, unit) = units.into_iter().find(|(number, _)| *number < 100_000_000).unwrap_or(units[2]);
+    format!("grpc-timeout: {}{unit}", number.min(99_999_999))
 }
 
 /// The paths of requests are in a file, and the URL has one as well.
@@ -141,7 +179,7 @@ pub(in crate::command) fn paths_are_in(file: &Path, path: &str) -> Error {
 
 /// How operations share connections.
 fn set_exchange(spec: &mut Spec, args: &ExchangeArgs) -> Result<(), Error> {
-    let has_streams = ["h3", "quic", "h2", "h2c"].contains(&spec.layer.as_str());
+    let has_streams = spec.layer.has_streams();
     if args.no_keepalive && has_streams && (spec.rate.is_some() || spec.arrival != Arrival::Constant) {
         return Err(Error::Input(
             "over streams, --no-keepalive is for closed loops: leave out --rate and --sweep".into(),
@@ -173,7 +211,7 @@ fn streams(spec: &Spec, scheme: &Scheme, args: &FlowArgs) -> Vec<Spec> {
         spec.options.extend(args.search.map(|percent| ("search".into(), percent.to_string())));
         return vec![spec];
     }
-    if scheme.name != "tcp" {
+    if scheme.layer != Layer::Tcp {
         spec.bytes = Some(TRANSFER);
     }
     if let Some(bits) = args.bitrate {
@@ -222,7 +260,7 @@ mod tests {
         let cli = Cli::parse_from([&["linerate", "load"], words].concat());
         let Command::Load(args) = cli.command else { panic!("it is a load") };
         let url = Url::parse(&args.options.url[0])?;
-        let is_stream = url.scheme.name == "kcp" || args.options.flow.has_stream();
+        let is_stream = url.scheme.layer == Layer::Kcp || args.options.flow.has_stream();
         clients(&args.options, &[url], is_stream).map_err(|e| e.to_string())
     }
 
@@ -242,7 +280,11 @@ mod tests {
             (&["quic://a:1", "--size", "512"], "quic", "rr", 512),
         ] {
             let spec = &specs(words).unwrap()[0];
-            assert_eq!((&*spec.layer, &*spec.workload, spec.size), (layer, workload, size), "{words:?}");
+            assert_eq!(
+                (spec.layer.as_str(), spec.workload.as_str(), spec.size),
+                (layer, workload, size),
+                "{words:?}"
+            );
             assert_eq!(spec.connections, if workload == "stream" { 1 } else { 16 }, "{words:?}");
         }
         let both = specs(&["tcp://a:1", "--both"]).unwrap();

@@ -9,7 +9,7 @@ use crate::lab::{Lab, LabError, Label, Launch, Purpose, Ready};
 use crate::measurement::{Place, WireCounts};
 use crate::path::Means;
 use crate::pins;
-use linerate_contract::{Done, Event, Nanos, Role, Spec};
+use linerate_contract::{Done, Event, Layer, Nanos, Role, Spec, Workload};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,8 +89,9 @@ impl Bench {
 
     fn launch(&self, role: Role, case: &PathCase) -> Launch {
         let server = SocketAddr::from((address::far(0, true), PORT));
-        let workload = if matches!(case.traffic, Traffic::Echoes(_)) { "rr" } else { "stream" };
-        let mut spec = Spec::new(role, "udp", workload);
+        let workload =
+            if matches!(case.traffic, Traffic::Echoes(_)) { Workload::Rr } else { Workload::Stream };
+        let mut spec = Spec::new(role, Layer::Udp, workload);
         spec.size = SMALL;
         match case.traffic {
             Traffic::Echoes(count) => {

@@ -29,12 +29,12 @@ const HEADERS: u64 = 42;
 #[derive(Debug, Clone)]
 pub struct PathCase {
     pub name: String,
-    /// What happens to packets to the server. Those to the client pass the same means, unchanged.
+    /// The impairment of packets to the server. Packets to the client pass the same means, unchanged.
     pub up: Impairment,
     pub traffic: Traffic,
 }
 
-/// What the client sends.
+/// The traffic of the client.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Traffic {
     /// Datagrams that the server returns, one after the other.

@@ -1,4 +1,4 @@
-//! What a case injects against what its client measured.
+//! The injected values of a case against what its client measured.
 
 use super::{FULL, HEADERS, PathCase, REFERENCE, Traffic};
 use crate::measurement::WireCounts;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
-/// What a worker reports to the caller's thread, which prints it.
+/// The reports of a worker to the caller's thread, which prints it.
 enum Report {
     Note(String),
     Done(String, Result<PathBuf, String>),

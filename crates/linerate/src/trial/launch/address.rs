@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// Where servers and relays listen: HTTP's port, which the packet filters redirect as well.
 pub(super) const PORT: u16 = 80;
 
-/// The same in a run over several hosts, whose port 80 may be in use. Below the kernel's ephemeral ports.
+/// The port in a run over several hosts, whose port 80 may be in use. Below the kernel's ephemeral ports.
 const PORT_OF_HOST: u16 = 20_080;
 const RELAY_OF_HOST: u16 = 20_081;
 

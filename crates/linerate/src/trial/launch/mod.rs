@@ -19,7 +19,7 @@ use crate::stats::check::{LONGEST_STALL, LONGEST_STALL_WITH_LOSS};
 use crate::subject::Server;
 use crate::system::manifest::{OutputPatterns, Verifier};
 use crate::system::{SystemVariant, VERIFIER};
-use linerate_contract::{Alternation, Nanos, Role};
+use linerate_contract::{Alternation, Layer, Nanos, Role, Workload};
 use setting::{Seat, Setting};
 use std::path::Path;
 use std::time::Duration;
@@ -286,8 +286,8 @@ fn is_search(cell: &PlannedCell, client: SystemVariant<'_>) -> bool {
 /// Whether the server of a cell sends packets all the time. One that only receives datagrams does not; its
 /// rate is what it received, by the whole time. In an open loop of few operations it pauses between them.
 fn is_steady(cell: &PlannedCell, parameters: &Parameters) -> bool {
-    let only_receives = cell.layer == "udp" && cell.workload == "stream";
-    !only_receives && cell.layer != "none" && parameters.rate.is_none_or(|rate| rate >= STEADY_RATE)
+    let only_receives = cell.layer == Layer::Udp && cell.workload == Workload::Stream;
+    !only_receives && cell.layer != Layer::None && parameters.rate.is_none_or(|rate| rate >= STEADY_RATE)
 }
 
 /// The CPUs of the cell: the number of its parameter `cpus`, on each host; without it, all.

@@ -2,7 +2,7 @@
 
 use super::TimedWindow;
 use super::address::Addresses;
-use crate::authority::{Authority, without_tls};
+use crate::authority::Authority;
 use crate::lab::Ready;
 use crate::lab::protocol::{File, HostName, address};
 use crate::lab::{DOCROOT, Launch, SCRATCH};
@@ -13,7 +13,7 @@ use crate::pins::Pins;
 use crate::subject::Server;
 use crate::system::{SystemVariant, template};
 use crate::trial::Context;
-use linerate_contract::{Arrival, Expect, Nanos, Role, Spec, Tls, page};
+use linerate_contract::{Arrival, Expect, Layer, Nanos, Role, Spec, Tls, Workload, page};
 use linerate_proto::h2::server::rpc_response;
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,9 +32,9 @@ const SAMPLES: Nanos = Nanos(100_000_000);
 /// The longest transfer of a duet side by side: the last one ends after the window, when the other side may
 /// have ended. At 1 GiB/s the round trip at its end is below 5 % of it, and both sides have it.
 const LONGEST_TRANSFER: u64 = 2 << 20;
-/// The same in turns, where a side has the CPUs for itself, and no more of them when the other has ended. At
-/// the end of a transfer the client waits until the server has processed what is queued: in transfers of
-/// 2 MiB, WebSocket++ had four fifths of its rate.
+/// The longest transfer in turns, where a side has the CPUs for itself, and no more of them when the other
+/// has ended. At the end of a transfer the client waits until the server has processed what is queued: in
+/// transfers of 2 MiB, WebSocket++ had four fifths of its rate.
 const LONGEST_IN_TURNS: u64 = 32 << 20;
 
 /// A role, and which one of it: a path may have several relays.
@@ -53,7 +53,7 @@ impl Seat {
         Self { role: Role::Relay, index }
     }
 
-    /// Its working folder.
+    /// The working folder of the seat.
     fn folder(self) -> PathBuf {
         match self.index {
             0 => PathBuf::from(self.role.to_string()),
@@ -85,7 +85,7 @@ impl<'a> Setting<'a> {
         slice: Option<Nanos>,
         own: Option<(Server<'a>, usize)>,
     ) -> Result<Self, String> {
-        let authority = Authority::for_layer(&cell.layer)?;
+        let authority = Authority::for_layer(cell.layer)?;
         Ok(Self {
             context,
             cell,
@@ -113,9 +113,7 @@ impl<'a> Setting<'a> {
     pub(super) fn page(&self) -> Option<String> {
         let size = self.cell.parameters.size.unwrap_or(0);
         let page = || page(usize::try_from(size).unwrap_or(usize::MAX));
-        ["http", "https", "h2c", "h2", "h3"]
-            .contains(&self.cell.layer.as_str())
-            .then(|| String::from_utf8(page()).expect("pages are ASCII"))
+        self.cell.layer.is_http().then(|| String::from_utf8(page()).expect("pages are ASCII"))
     }
 
     /// The path between client and server.
@@ -131,7 +129,7 @@ impl<'a> Setting<'a> {
     fn spec(&self, chosen: SystemVariant<'_>, seat: Seat, parameters: &Parameters, check_every: u64) -> Spec {
         let role = seat.role;
         let small = |number: Option<u64>| number.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-        let mut spec = Spec::new(role, &self.cell.layer, &self.cell.workload);
+        let mut spec = Spec::new(role, self.cell.layer, self.cell.workload);
         spec.size = parameters.size.unwrap_or(0);
         spec.threads = small(parameters.threads);
         spec.sample_ns = self.samples(parameters);
@@ -139,7 +137,7 @@ impl<'a> Setting<'a> {
         spec.options.extend(chosen.variant.options.clone());
         spec.tls = self.tls_of(role);
         if role == Role::Server && self.relay_ends_tls {
-            spec.layer = without_tls(&self.cell.layer).into();
+            spec.layer = self.cell.layer.without_tls();
         }
         if self.cell.path.has_tun() {
             spec.options.insert("tun".into(), address::TUN.into());
@@ -154,7 +152,7 @@ impl<'a> Setting<'a> {
         match role {
             Role::Server => spec.listen = Some(self.addresses.server),
             Role::Relay => {
-                spec.layer = "tcp".into();
+                spec.layer = Layer::Tcp;
                 let [own, next] = self.addresses.of_relay(seat.index);
                 (spec.listen, spec.connect) = (Some(own), Some(next));
             }
@@ -213,28 +211,29 @@ impl<'a> Setting<'a> {
     /// no count; but behind a stack in a process the end of a stream may not reach the server.
     fn repeat(&self, spec: &mut Spec, sharing: Option<Sharing>) {
         let options = &self.cell.options;
-        let is_plain = self.cell.layer == "tcp"
+        let is_plain = self.cell.layer == Layer::Tcp
             && !matches!(self.cell.path.device, Device::Tun | Device::TunPair)
             && options.get("direction").is_some_and(|direction| direction != "both")
             && self.cell.parameters.transfers.is_none_or(|transfers| transfers == 1);
-        let is_reliable = ["tcp", "tls", "websocket", "wss"].contains(&self.cell.layer.as_str());
+        let is_reliable =
+            matches!(self.cell.layer, Layer::Tcp | Layer::Tls) || self.cell.layer.is_websocket();
         let longest = match sharing {
             None => u64::MAX,
             Some(Sharing::Together) => LONGEST_TRANSFER,
             Some(Sharing::Turns | Sharing::Alternating) => LONGEST_IN_TURNS,
         };
-        match self.cell.workload.as_str() {
-            "stream" if is_reliable && !(is_plain && sharing.is_some()) => {
+        match self.cell.workload {
+            Workload::Stream if is_reliable && !(is_plain && sharing.is_some()) => {
                 spec.bytes = self.cell.parameters.bytes.map(|bytes| bytes.min(longest));
             }
-            "dispatch" => spec.operations = self.cell.parameters.operations,
+            Workload::Dispatch => spec.operations = self.cell.parameters.operations,
             _ => {}
         }
     }
 
     /// Streams by time have samples: both ends print them, and the receiver's are used.
     fn samples(&self, parameters: &Parameters) -> Option<Nanos> {
-        (self.cell.workload == "stream" && parameters.seconds.is_some()).then_some(SAMPLES)
+        (self.cell.workload == Workload::Stream && parameters.seconds.is_some()).then_some(SAMPLES)
     }
 
     /// A role's process, with these parameters.

@@ -26,7 +26,7 @@ pub(super) fn closed(client: &Client, has_begun: bool) -> ErrorKind {
     note(kind, || Cause::new(text))
 }
 
-/// These bytes are none of HTTP/2.
+/// The kind of bytes that are none of HTTP/2.
 #[cold]
 pub(super) fn broken(code: Code, bytes: &[u8]) -> ErrorKind {
     note(ErrorKind::Malformed, || {

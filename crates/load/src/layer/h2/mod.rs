@@ -19,7 +19,7 @@ pub use service::H2Service;
 use crate::held::Held;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::layer::http::{STATUSES, events};
-use crate::layer::order::Order;
+use crate::layer::order::{Numbering, Order};
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Silence, Wire, Wires};
 use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, MAX_READS, Progress};
@@ -27,6 +27,7 @@ use crate::refusal::Refusal;
 use crate::socket::Dialer;
 use linerate_contract::{ErrorKind, Expect, HandshakeCounts, Nanos, Request, Spec, StreamCounts};
 use linerate_proto::events::{EventKind, Events};
+use linerate_proto::fields::Rendered;
 use linerate_proto::h2::Code;
 use linerate_proto::h2::client::{Client, EncodedRequest};
 use std::collections::BTreeMap;
@@ -46,6 +47,8 @@ pub struct H2<C> {
     security: Option<String>,
     handshakes: Option<HandshakeCounts>,
     requests: Box<[EncodedRequest]>,
+    numbers: Numbering,
+    rendered: Rendered,
     /// Connections outlive an operation.
     persistent: bool,
     streams: u16,
@@ -53,13 +56,13 @@ pub struct H2<C> {
     reader: Reader,
 }
 
-/// What all connections of a thread need to read responses.
+/// The state of a thread that all its connections need to read responses.
 #[derive(Debug, Clone)]
 struct Reader {
     /// One for each request.
     verifiers: Box<[Verifier]>,
     order: Order,
-    /// What is timed within responses.
+    /// The details that are timed within responses.
     events: Option<EventKind>,
     statuses: Box<[u64; STATUSES]>,
     /// Where operations are calls of gRPC.
@@ -99,7 +102,7 @@ struct LaneState {
     check: Check,
     /// Zero: the head of the response has not arrived.
     status: u16,
-    /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
+    /// The fault of the head: the rest is read all the same, for a stream that ends by itself.
     wrong: Option<ErrorKind>,
     rpc_status: Option<u32>,
     messages: Messages,
@@ -149,6 +152,8 @@ impl<C: Wires> Layer for H2<C> {
             security: None,
             handshakes: None,
             requests: requests.into(),
+            numbers: Numbering::new(spec),
+            rendered: Rendered::default(),
             persistent,
             streams,
             buffer: vec![0; BUFFER].into(),
@@ -274,7 +279,14 @@ impl<C: Wires> Lanes for H2<C> {
     #[inline]
     fn start(&mut self, connection: &mut Self::Connection, begun: Begun) {
         let request = if self.requests.len() > 1 { self.reader.order.choose() } else { 0 };
-        let Some(lane) = connection.client.start(&self.requests[request as usize]) else { return };
+        let encoded = &self.requests[request as usize];
+        let lane = if encoded.varies() {
+            encoded.render(&mut self.rendered, self.numbers.next(), self.numbers.seed);
+            connection.client.start_varied(encoded, &self.rendered)
+        } else {
+            connection.client.start(encoded)
+        };
+        let Some(lane) = lane else { return };
         let check = self.reader.verifiers[request as usize].begin();
         connection.lanes[lane] = LaneState { begun, request, check, ..LaneState::default() };
         if !self.persistent {

@@ -1,9 +1,9 @@
-//! What a client sends.
+//! The requests of a client.
 
 use crate::layer::wire::Source;
 use linerate_proto::h2::client::{Client, EncodedRequest};
 
-/// What is to be sent: whole frames, one behind the other.
+/// Bytes to be sent: whole frames, one behind the other.
 pub(super) struct Requests<'a> {
     pub(super) client: &'a mut Client,
     pub(super) requests: &'a [EncodedRequest],

@@ -6,6 +6,7 @@ use linerate_contract::{Cause, ErrorKind, Spec};
 
 /// OK.
 const DONE: u32 = 0;
+const DEADLINE_EXCEEDED: u32 = 4;
 /// Statuses by their numbers.
 const NAMES: [&str; 17] = [
     "OK",
@@ -72,6 +73,10 @@ impl Calls {
                 2.. if self.is_unary => return Err(malformed("several messages for a unary call")),
                 count => self.messages += u64::from(count),
             },
+            Some(DEADLINE_EXCEEDED) => {
+                let text = "status 4 of gRPC (DEADLINE_EXCEEDED): the server ended the call at its deadline";
+                return Err(note(ErrorKind::Timeout, || Cause::new(text)));
+            }
             Some(status) => {
                 let name = NAMES.get(status as usize).unwrap_or(&"no status of gRPC");
                 let text = format!("status {status} of gRPC ({name}) in place of 0");
@@ -193,6 +198,7 @@ pub(super) fn are_calls(spec: &Spec) -> Result<bool, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_contract::{Layer, Workload};
 
     #[test]
     fn messages_are_counted_in_pieces_of_any_length() {
@@ -219,7 +225,7 @@ mod tests {
     #[test]
     fn a_call_that_succeeds_has_a_message_and_a_unary_one_has_one() {
         let of = |grpc: &str, count: usize| {
-            let mut spec = Spec::new(linerate_contract::Role::Client, "h2c", "rr");
+            let mut spec = Spec::new(linerate_contract::Role::Client, Layer::H2c, Workload::Rr);
             spec.set_option("grpc", grpc);
             let mut calls = Calls::of_client(&spec).unwrap().unwrap();
             let mut messages = Messages { is_typed: true, ..Messages::default() };

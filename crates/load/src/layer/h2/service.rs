@@ -61,6 +61,11 @@ impl<W: Wires> Service for H2Service<W> {
     }
 
     #[inline]
+    fn has_progress(connection: &mut Self::Connection) -> bool {
+        connection.server.take_progress()
+    }
+
+    #[inline]
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
         // A peer's error ends only its own connection.
         let fate = self.work(socket, connection, ended).unwrap_or(Fate::Close);
@@ -113,7 +118,7 @@ impl<W: Wires> H2Service<W> {
     }
 }
 
-/// What is on top of the wire: requests in, responses out.
+/// The talk on top of the wire: requests in, responses out.
 struct H2Talk<'a> {
     content: &'a Content,
     server: &'a mut Server,

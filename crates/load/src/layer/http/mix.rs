@@ -18,10 +18,10 @@ pub(super) struct Kind {
     pub(super) length: usize,
     /// The response to HEAD has a length and no body.
     pub(super) bodiless: bool,
-    /// It may be sent twice (RFC 9110 section 9.2.2).
+    /// The request may be sent twice (RFC 9110 section 9.2.2).
     pub(super) idempotent: bool,
     pub(super) verifier: Verifier,
-    /// Its bytes are others each time.
+    /// The bytes of the request are others each time.
     pub(super) varying: Option<Arc<Varying>>,
 }
 
@@ -81,11 +81,11 @@ impl<const SEVERAL: bool> Mix<SEVERAL> {
 mod tests {
     use super::*;
     use crate::layer::order::tests::weighted;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn each_request_has_its_own_bytes_and_the_host_of_all() {
-        let mut spec = Spec::new(Role::Client, "http", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
         spec.request = Some(Request { host: Some("shop".into()), ..Request::default() });
         spec.requests = weighted(&[1, 1]);
         spec.requests[1].request.method = Some("HEAD".into());

@@ -11,6 +11,7 @@ pub(super) mod verify;
 
 pub use service::HttpService;
 
+use crate::layer::order::Numbering;
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Source, Wire, Wires};
 use crate::layer::{Flow, Layer, MAX_READS, Progress, Response, Wrong};
@@ -25,7 +26,6 @@ use responses::Responses;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use verify::Check;
 
 /// Pipelined requests fit any socket buffer, in bytes: a peer whose responses are not read would not read
@@ -48,15 +48,14 @@ pub struct Http<C, const SEVERAL: bool = false> {
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     depth: u16,
-    /// Requests that vary: the number of the next one, of all threads; the seed, and a buffer for a body.
-    numbers: Arc<AtomicU64>,
-    seed: u64,
+    /// What requests that vary need, with a buffer for a body.
+    numbers: Numbering,
     body: Vec<u8>,
     buffer: Box<[u8]>,
     reader: Reader<SEVERAL>,
 }
 
-/// What all connections of a thread need to read responses.
+/// The state of a thread that all its connections need to read responses.
 #[derive(Debug, Clone)]
 struct Reader<const SEVERAL: bool> {
     mix: Mix<SEVERAL>,
@@ -64,7 +63,7 @@ struct Reader<const SEVERAL: bool> {
     /// Responses by what is odd about them, in the order of [`Odd::ALL`].
     odd: [u64; Odd::ALL.len()],
     last: LastHead,
-    /// What is timed within responses, and how much of it the last look at the socket brought.
+    /// The details that are timed within responses, and how much of it the last look at the socket brought.
     events: Option<EventKind>,
     arrived: u32,
     /// The number of the request that the last response belongs to.
@@ -131,8 +130,7 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             handshakes: None,
             requests: requests.repeat(depth.into()).into(),
             depth,
-            numbers: Arc::new(AtomicU64::new(1)),
-            seed: spec.seed,
+            numbers: Numbering::new(spec),
             body: Vec::new(),
             buffer: vec![0; BUFFER].into(),
             reader: Reader {
@@ -210,9 +208,9 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
             let kind = self.reader.mix.kind(exchange.kind);
             exchange.parser = Parser::new(kind.bodiless);
             if let Some(varying) = &kind.varying {
-                let number = self.numbers.fetch_add(1, Ordering::Relaxed);
                 let own = own.get_or_insert_default();
-                varying.render(&mut own.bytes, &mut self.body, number, self.seed);
+                let number = self.numbers.next();
+                varying.render(&mut own.bytes, &mut self.body, number, self.numbers.seed);
             }
         }
         let kind = self.reader.mix.kind(exchange.kind);

@@ -83,7 +83,7 @@ impl<const SEVERAL: bool> Responses<'_, SEVERAL> {
         })
     }
 
-    /// What is wrong with the head of a response that will not be complete.
+    /// The fault of the head of a response that will not be complete.
     fn wrong_head(&mut self, bytes: &[u8]) -> Option<ErrorKind> {
         let head = *self.exchange.parser.head()?;
         let wrong = self.reader.mix.kind(self.exchange.kind).verifier.head(&head).err()?;

@@ -70,7 +70,7 @@ struct Exchange {
     pending: Vec<u8>,
 }
 
-/// What follows the responses that are due.
+/// The step after the responses that are due.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ExchangeEnd {
     /// The next request.
@@ -160,7 +160,7 @@ impl<W: Wires> HttpService<W> {
     }
 }
 
-/// What is on top of the wire: requests in, responses out.
+/// The talk on top of the wire: requests in, responses out.
 struct HttpTalk<'a> {
     pages: &'a Pages,
     exchange: &'a mut Exchange,

@@ -89,7 +89,7 @@ impl Verifier {
         }
     }
 
-    /// What is wrong with the head of a response that is read to its end all the same.
+    /// The fault of the head of a response that is read to its end all the same.
     #[inline]
     pub(in crate::layer) fn wrong_head(&self, head: &Head) -> Option<ErrorKind> {
         let kind = self.head(head).err()?;

@@ -118,12 +118,12 @@ impl KcpConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn the_error_for_an_option_out_of_range_contains_its_name() {
         let spec = |name: &str, value: &str| {
-            let mut spec = Spec::new(Role::Client, "kcp", "stream");
+            let mut spec = Spec::new(Role::Client, Layer::Kcp, Workload::Stream);
             spec.size = 63_488;
             spec.options.insert(name.into(), value.into());
             KcpConfig::from_spec(&spec)

@@ -196,7 +196,11 @@ impl DatagramService for KcpServer {
 impl KcpServer {
     /// Without a socket.
     pub(super) fn at(address: SocketAddr) -> Self {
-        let mut spec = Spec::new(linerate_contract::Role::Server, "kcp", "stream");
+        let mut spec = Spec::new(
+            linerate_contract::Role::Server,
+            linerate_contract::Layer::Kcp,
+            linerate_contract::Workload::Stream,
+        );
         spec.size = 1_000;
         let config = KcpConfig::from_spec(&spec).expect("a good spec");
         Self::new(config, OwnAddresses::for_address(address).expect("it is one of this host"), 32, None)

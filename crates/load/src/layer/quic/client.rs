@@ -52,7 +52,7 @@ pub(crate) struct Quic<P: ClientProtocol> {
     established: u64,
 }
 
-/// What all threads have.
+/// The state that all threads have.
 struct Shared {
     spec: Spec,
     mode: Mode,
@@ -99,7 +99,8 @@ struct Lane<R> {
     first: Nanos,
     last_event: Nanos,
     reader: R,
-    /// Bytes of the request so far.
+    /// A request of its own, and bytes of the request so far.
+    own: Option<Bytes>,
     sent: usize,
 }
 
@@ -251,7 +252,9 @@ impl<P: ClientProtocol> Lanes for Quic<P> {
         connection.closes |= !self.shared.persistent;
         self.counts.most = self.counts.most.max(connection.under_way);
         connection.next = connection.connection.streams().open(Dir::Bi);
-        write(&mut connection.connection, &self.requests[request as usize], stream, &mut lane.sent);
+        lane.own = self.protocol.varied(request);
+        let request = lane.own.as_ref().unwrap_or(&self.requests[request as usize]);
+        write(&mut connection.connection, request, stream, &mut lane.sent);
     }
 
     #[inline]

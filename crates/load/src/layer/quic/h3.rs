@@ -7,11 +7,13 @@ use crate::layer::Response;
 use crate::layer::h2::each_request;
 use crate::layer::http::verify::{Check, Verifier};
 use crate::layer::http::{STATUSES, events};
+use crate::layer::order::Numbering;
 use crate::refusal::Refusal;
 use bytes::Bytes;
 use linerate_contract::{Cause, ErrorKind, Spec, page};
 use linerate_proto::events::{EventKind, Events};
-use linerate_proto::h3::client::{self, EncodedRequest, ResponseReader};
+use linerate_proto::fields::Rendered;
+use linerate_proto::h3::client::{self, EncodedRequest, ResponseReader, VaryingRequest};
 use linerate_proto::h3::control::{PeerStream, opening};
 use linerate_proto::h3::server::{self, RequestReader};
 use linerate_proto::h3::{ALPN, Code};
@@ -26,6 +28,10 @@ const LARGEST_PAGE: u64 = 1 << 30;
 pub(crate) struct H3 {
     /// Each with its verifier, and whether its method is HEAD.
     requests: Box<[(Bytes, Verifier, bool)]>,
+    /// Each that varies.
+    varying: Box<[Option<VaryingRequest>]>,
+    numbers: Numbering,
+    rendered: Rendered,
     opening: Bytes,
     events: Option<EventKind>,
     statuses: Box<[u64; STATUSES]>,
@@ -38,7 +44,7 @@ pub(crate) struct Reading {
     request: u32,
     check: Check,
     status: u16,
-    /// What is wrong with the head: the rest is read all the same, for a stream that ends by itself.
+    /// The fault of the head: the rest is read all the same, for a stream that ends by itself.
     wrong: Option<ErrorKind>,
     events: Events,
     arrived: u32,
@@ -52,14 +58,18 @@ impl ClientProtocol for H3 {
     type PeerStream = PeerStream;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let mut requests = Vec::new();
+        let (mut requests, mut varying) = (Vec::new(), Vec::new());
         each_request(spec, |path, host, request, expect| {
-            let EncodedRequest { bytes, is_head } = EncodedRequest::new(path, host, request)?;
-            requests.push((bytes.into(), Verifier::new(expect)?, is_head));
+            let encoded = EncodedRequest::new(path, host, request)?;
+            requests.push((encoded.bytes.into(), Verifier::new(expect)?, encoded.is_head));
+            varying.push(encoded.varying);
             Ok(())
         })?;
         Ok(Self {
             requests: requests.into(),
+            varying: varying.into(),
+            numbers: Numbering::new(spec),
+            rendered: Rendered::default(),
             opening: opening().into(),
             events: events(spec)?,
             statuses: Box::new([0; STATUSES]),
@@ -68,6 +78,12 @@ impl ClientProtocol for H3 {
 
     fn requests(&self) -> Box<[Bytes]> {
         self.requests.iter().map(|(bytes, ..)| bytes.clone()).collect()
+    }
+
+    #[inline]
+    fn varied(&mut self, request: u32) -> Option<Bytes> {
+        let varying = self.varying[request as usize].as_ref()?;
+        Some(varying.render(&mut self.rendered, self.numbers.next(), self.numbers.seed).into())
     }
 
     fn opening(&self) -> Bytes {
@@ -144,7 +160,7 @@ impl H3 {
         }
     }
 
-    /// What breaks the protocol, in a message or for the connection.
+    /// The kind of a breach of the protocol, in a message or for the connection.
     #[cold]
     fn fault(&mut self, status: u16, code: Code) -> Fault {
         self.count(status);

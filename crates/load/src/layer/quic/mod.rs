@@ -34,7 +34,7 @@ const MOST_DATAGRAMS: usize = crate::packets::MAX_SEGMENTS;
 const LONGEST: usize = 1_500;
 /// What a peer may send on a stream before this end has read it; no response of a test waits for this end.
 const STREAM_WINDOW: u32 = 16 << 20;
-/// The same for requests at a server: that of quinn, so that an upload over one stream is not held up.
+/// The window of requests at a server: that of quinn, so that an upload over one stream is not held up.
 const REQUEST_WINDOW: u32 = 1_250_000;
 
 /// Unidirectional streams of a peer at the same time: HTTP/3 needs three, and some peers open others.
@@ -103,7 +103,7 @@ impl Epoch {
     }
 }
 
-/// What leaves through a socket.
+/// The datagrams that leave through a socket.
 #[derive(Debug, Default)]
 struct Outgoing {
     /// Datagrams of one call of a state machine.

@@ -150,11 +150,11 @@ impl ServerProtocol for PerfService {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn a_request_says_how_long_its_response_is() {
-        let mut spec = Spec::new(Role::Client, "quic", "rr");
+        let mut spec = Spec::new(Role::Client, Layer::Quic, Workload::Rr);
         spec.size = 100;
         spec.set_option("answer", 5_000_000_000_u64);
         let client = Perf::new(&spec).unwrap();

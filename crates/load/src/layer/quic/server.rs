@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Connections of a thread: more are refused.
 const MOST_CONNECTIONS: usize = 10_000;
 
-/// What runs on the streams: the server's end.
+/// The protocol on the streams: the server's end.
 pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     /// The name in the handshake (RFC 7301).
     const ALPN: &'static [u8];

@@ -7,7 +7,7 @@ use crate::meter::Meter;
 use crate::waiter::Waiter;
 use crate::workload::multiplexed::Multiplexed;
 use bytes::Bytes;
-use linerate_contract::{Done, ErrorKind, Request, Role, Tls};
+use linerate_contract::{Done, ErrorKind, Request, Role, Tls, Workload};
 use nix::sys::eventfd::EventFd;
 
 #[test]
@@ -20,7 +20,7 @@ fn times_are_the_same_in_both_clocks() {
 
 #[test]
 fn an_unknown_congestion_control_is_refused_with_the_known_ones() {
-    let mut spec = Spec::new(Role::Client, "h3", "rr");
+    let mut spec = Spec::new(Role::Client, linerate_contract::Layer::H3, Workload::Rr);
     for known in ["cubic", "reno", "bbr"] {
         spec.set_option("congestion", known);
         assert!(transport(&spec, Mode::Gso, STREAM_WINDOW, STREAM_WINDOW).is_ok(), "{known}");
@@ -33,7 +33,7 @@ fn an_unknown_congestion_control_is_refused_with_the_known_ones() {
 
 #[test]
 fn a_window_without_a_byte_is_refused() {
-    let mut spec = Spec::new(Role::Server, "quic", "rr");
+    let mut spec = Spec::new(Role::Server, linerate_contract::Layer::Quic, Workload::Rr);
     for (window, is_good) in [("1", true), ("16777216", true), ("0", false), ("4294967296", false)] {
         spec.set_option("stream_window", window);
         assert_eq!(transport(&spec, Mode::Gso, REQUEST_WINDOW, REQUEST_WINDOW).is_ok(), is_good, "{window}");
@@ -91,7 +91,7 @@ const GOOD: &[u8] = &[1, 3, 0, 0, 0xc0 | 25, 0, 2, b'o', b'k'];
 /// What eight requests on one connection, four at the same time, come to.
 fn against(opening: &'static [u8], response: Result<&'static [u8], u32>) -> Done {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let mut spec = Spec::new(Role::Server, "h3", "rr");
+    let mut spec = Spec::new(Role::Server, linerate_contract::Layer::H3, Workload::Rr);
     (spec.listen, spec.threads) = (Some("127.0.0.1:0".parse().unwrap()), 1);
     let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     spec.tls = Some(Tls { certificate, key, ..Tls::default() });
@@ -99,7 +99,7 @@ fn against(opening: &'static [u8], response: Result<&'static [u8], u32>) -> Done
     for (server, service) in threads {
         std::thread::spawn(move || server.run(service));
     }
-    let mut spec = Spec::new(Role::Client, "h3", "rr");
+    let mut spec = Spec::new(Role::Client, linerate_contract::Layer::H3, Workload::Rr);
     (spec.connect, spec.connections, spec.operations) = (Some(address), 1, Some(8));
     (spec.timeout_ns, spec.tls) = (Nanos(2_000_000_000), Some(Tls::default()));
     spec.request = Some(Request { insecure: true, host: Some("localhost".into()), ..Request::default() });

@@ -80,7 +80,9 @@ impl ClientKind for Transfers {
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let (direction, content) = (direction(spec)?, Content::new(spec)?);
-        if spec.bytes.is_none() && (spec.layer != "tcp" || direction == Direction::Both) {
+        if spec.bytes.is_none()
+            && (spec.layer != linerate_contract::Layer::Tcp || direction == Direction::Both)
+        {
             let text = "a stream by time both ways, or over another layer than tcp";
             return Err(Refusal::Unsupported(text.into()));
         }
@@ -95,7 +97,7 @@ impl ClientKind for Transfers {
 /// The direction of a stream, for both ends.
 pub(super) fn direction(spec: &Spec) -> Result<Direction, Refusal> {
     let direction = spec.direction()?;
-    if direction == Direction::Both && spec.layer != "tcp" {
+    if direction == Direction::Both && spec.layer != linerate_contract::Layer::Tcp {
         return Err(Refusal::Unsupported("a stream both ways over this layer".into()));
     }
     Ok(direction)
@@ -285,7 +287,9 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
     }
 
     fn tcp(&self, connection: &Self::Connection) -> Option<TcpInfo> {
-        (self.spec.layer == "tcp").then(|| tcp_info::info(&connection.socket).ok()).flatten()
+        (self.spec.layer == linerate_contract::Layer::Tcp)
+            .then(|| tcp_info::info(&connection.socket).ok())
+            .flatten()
     }
 
     fn close(&mut self, connection: &mut Self::Connection, deadline: Nanos) {

@@ -16,7 +16,7 @@ pub mod service;
 use super::Flow;
 use super::wire::{Received, Room, Silence, Sink, Source, Wire};
 use framing::Framing;
-use linerate_contract::{ErrorKind, Spec};
+use linerate_contract::{ErrorKind, Layer, Spec, Workload};
 use linerate_proto::websocket::upgrade::LONGEST_HEAD;
 use script::Script;
 use std::os::fd::OwnedFd;
@@ -35,7 +35,7 @@ const LARGEST_MESSAGE: u64 = 65_536;
 /// The buffers of a connection. A stream over bare TCP reads as it writes, `size` bytes at a time, and at
 /// least a number and a byte of content.
 fn room(spec: &Spec) -> Room {
-    if spec.layer == "tcp" && spec.workload == "stream" {
+    if spec.layer == Layer::Tcp && spec.workload == Workload::Stream {
         Room { input: (spec.size as usize).max(9), ..Room::STREAM }
     } else {
         Room::STREAM
@@ -54,7 +54,7 @@ pub struct Session<W, F, S> {
     talk: Talk<F, S>,
 }
 
-/// What is on top of the wire.
+/// The talk on top of the wire.
 #[derive(Debug)]
 struct Talk<F, S> {
     framing: F,

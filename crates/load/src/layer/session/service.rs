@@ -11,7 +11,7 @@ use crate::process::emit;
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
 use crate::tcp_info;
-use linerate_contract::{Direction, ErrorKind, Event, Spec};
+use linerate_contract::{Direction, ErrorKind, Event, Layer, Spec};
 use linerate_proto::websocket::End;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
@@ -58,7 +58,7 @@ impl ServerKind for Streams {
     type Script = StreamServer;
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
-        let is_tcp = spec.layer == "tcp";
+        let is_tcp = spec.layer == Layer::Tcp;
         let any = is_tcp && spec.option("direction") == Some("any");
         let direction = if any { None } else { Some(direction(spec)?) };
         let transfers = if is_tcp { spec.transfers()? } else { 0 };

@@ -323,7 +323,7 @@ fn add_up<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     #[test]
     fn a_report_that_no_path_can_cause_is_malformed_and_counts_nothing() {
@@ -346,7 +346,7 @@ mod tests {
             Report { last_ns: first_ns - 1, ..good },
         ];
         let flows = [good, good].into_iter().chain(wrong).map(flow).collect::<Vec<_>>();
-        let spec = Spec::new(Role::Client, "udp", "stream");
+        let spec = Spec::new(Role::Client, Layer::Udp, Workload::Stream);
         let done = add_up(flows.iter(), 100, &spec, (Nanos(1), Nanos(2_000)), Errors::default());
         assert_eq!((done.operations, done.bytes, done.end_ns), (18, Bytes(1_800), Nanos(701)));
         assert_eq!(done.errors.0[&ErrorKind::Malformed], wrong.len() as u64);

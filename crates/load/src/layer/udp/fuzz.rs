@@ -2,7 +2,7 @@
 
 use super::server::FlowReceiver;
 use crate::fuzz_input::FuzzInput;
-use linerate_contract::{Nanos, Role, Spec};
+use linerate_contract::{Layer, Nanos, Role, Spec, Workload};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ pub fn fuzz_datagrams(input: &[u8]) {
 }
 
 fn server() -> (FlowReceiver, SocketAddr) {
-    let mut spec = Spec::new(Role::Server, "udp", "stream");
+    let mut spec = Spec::new(Role::Server, Layer::Udp, Workload::Stream);
     (spec.size, spec.listen) = (64, Some("127.0.0.1:0".parse().expect("an address")));
     let (receiver, _, address) = FlowReceiver::open(&spec).expect("a good spec");
     (receiver, address)

@@ -91,10 +91,10 @@ pub(super) fn sum(parts: &[(u64, u64, &Recorder)]) -> Adherence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     fn spec(rate: f64) -> Spec {
-        let mut spec = Spec::new(Role::Client, "udp", "stream");
+        let mut spec = Spec::new(Role::Client, Layer::Udp, Workload::Stream);
         spec.rate = Some(rate);
         spec
     }

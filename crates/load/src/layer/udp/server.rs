@@ -159,12 +159,12 @@ fn received(flows: &HashMap<SocketAddr, Account>) -> Received {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
 
     /// A datagram with a forged source must not begin a conversation of a server with itself.
     #[test]
     fn a_server_of_streams_responses_neither_itself_nor_the_responses_of_a_server() {
-        let mut spec = Spec::new(Role::Server, "udp", "stream");
+        let mut spec = Spec::new(Role::Server, Layer::Udp, Workload::Stream);
         (spec.size, spec.listen) = (64, Some("127.0.0.1:0".parse().unwrap()));
         let (mut receiver, _, own) = FlowReceiver::open(&spec).unwrap();
         let other = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

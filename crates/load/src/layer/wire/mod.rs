@@ -68,7 +68,7 @@ pub trait Sink {
     fn skip(&mut self, _count: usize) {}
 }
 
-/// What one look at the socket gave.
+/// The result of one look at the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received {
     /// Something, and there may be more.
@@ -98,7 +98,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// What a stream needs. Half of the input takes more calls; twice leaves the cache that it is compared
+    /// The room of a stream. Half of the input takes more calls; twice leaves the cache that it is compared
     /// from.
     pub const STREAM: Self = Self { input: 256 << 10, records: 8 };
 }
@@ -156,7 +156,7 @@ pub trait Wire: Send + Sized {
         false
     }
 
-    /// What protects the bytes, where anything does.
+    /// The protection of the bytes, where there is one.
     fn security(&self) -> Option<String> {
         None
     }

@@ -11,10 +11,10 @@ use nix::sys::socket::MsgFlags;
 use std::cell::Cell;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// What is made before it is sent. Half takes more calls; twice leaves the cache.
+/// The bytes that are made before they are sent. Half takes more calls; twice leaves the cache.
 const OUTPUT: usize = 128 << 10;
 
-/// The same while many connections wait with theirs: then each has little.
+/// The bytes that are kept while many connections wait with bytes of their own: then each has little.
 const SCARCE: usize = 4 << 10;
 
 thread_local! {
@@ -238,10 +238,10 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Layer, Role, Workload};
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
 
-    /// This many bytes, all the same.
+    /// A number of bytes, all the same.
     struct Same(u8, usize);
 
     impl Source for Same {
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn each_connection_has_its_own_bytes_and_a_full_socket_keeps_no_more_than_the_rest() {
-        let wires = PlainWires::<Copied>::new(&Spec::new(Role::Server, "tcp", "rr")).unwrap();
+        let wires = PlainWires::<Copied>::new(&Spec::new(Role::Server, Layer::Tcp, Workload::Rr)).unwrap();
         let connect = || {
             let flags = SockFlag::SOCK_NONBLOCK;
             let ends = socketpair(AddressFamily::Unix, SockType::Stream, None, flags).unwrap();

@@ -86,6 +86,10 @@ fn a_call_fails_by_the_status_in_its_trailers_or_without_one() {
     let not_found = against(with(status("5")));
     assert_eq!(not_found.errors.0.get(&ErrorKind::WrongStatus), Some(&12), "{:?}", not_found.errors);
     assert_eq!(not_found.statuses.get("grpc-5"), Some(&12));
+    let late = against(with(status("4")));
+    assert_eq!(late.errors.0.get(&ErrorKind::Timeout), Some(&12), "{:?}", late.errors);
+    let cause = &late.causes.0[&ErrorKind::Timeout];
+    assert!(cause.text.contains("DEADLINE_EXCEEDED"), "{cause:?}");
     for value in ["", "x", "-1", "+0", "000"] {
         let malformed = against(with(status(value)));
         assert_eq!(malformed.errors.0.get(&ErrorKind::Malformed), Some(&12), "{:?}", malformed.errors);

@@ -1,8 +1,9 @@
 //! A client's request, encoded before its window.
 
-use crate::fields::RequestList;
+use crate::fields::{Rendered, RequestList, VaryingMessage};
 use crate::h2::frame;
-use crate::h2::hpack::Blocks;
+use crate::h2::hpack::{Blocks, WRITING};
+use crate::http::vary::{Template, varies};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use linerate_contract::{Refusal, Request};
@@ -14,8 +15,10 @@ pub struct EncodedRequest {
     pub(super) blocks: Blocks,
     pub(super) body: Arc<[u8]>,
     pub(super) is_head: bool,
-    /// Its number, where a connection has several: the peer's table then keeps none of them.
+    /// The number of the request, where a connection has several: the peer's table then keeps none of them.
     pub(super) number: Option<u32>,
+    /// Its fields and its body are others each time.
+    varying: Option<Arc<VaryingMessage>>,
 }
 
 impl EncodedRequest {
@@ -24,7 +27,8 @@ impl EncodedRequest {
     /// # Errors
     /// What HTTP/1.1 cannot carry, or fields that do not fit into a frame.
     pub fn new(scheme: &str, path: &str, host: &str, request: &Request) -> Result<Self, Refusal> {
-        Self::encoded(scheme, path, host, request, &request.body, &[])
+        let body = varies(path, request).then(|| Template::new(&request.body)).transpose()?;
+        Self::encoded((scheme, path, host), request, &request.body, &[], body)
     }
 
     /// A call of gRPC (PROTOCOL-HTTP2.md of gRPC): `path` is `/package.Service/Method`; the headers of
@@ -46,16 +50,17 @@ impl EncodedRequest {
         let metadata =
             Request { method: Some("POST".into()), headers: request.headers.clone(), ..Request::default() };
         let fields = [("content-type", "application/grpc"), ("te", "trailers")];
-        Self::encoded(scheme, path, host, &metadata, &prefixed(&message).repeat(messages), &fields)
+        let body = prefixed(&message).repeat(messages);
+        let varied = varies(path, &metadata).then(|| Template::constant(&body));
+        Self::encoded((scheme, path, host), &metadata, &body, &fields, varied)
     }
 
     fn encoded(
-        scheme: &str,
-        path: &str,
-        host: &str,
+        (scheme, path, host): (&str, &str, &str),
         request: &Request,
         body: &[u8],
         more: &[(&str, &str)],
+        varied: Option<Template>,
     ) -> Result<Self, Refusal> {
         let list = RequestList::new(scheme, path, host, request, more)?;
         let blocks = Blocks::new(&list.fields());
@@ -63,7 +68,23 @@ impl EncodedRequest {
             let most = frame::LONGEST;
             return Err(Refusal::BadSpec(format!("\"request\" has more than {most} bytes of headers")));
         }
-        Ok(Self { blocks, body: body.into(), is_head: list.is_head(), number: None })
+        let varied =
+            varied.map(|body| VaryingMessage::new(&[], &list.fields(), body, &WRITING)).transpose()?;
+        let varying = varied.map(Arc::new);
+        Ok(Self { blocks, body: body.into(), is_head: list.is_head(), number: None, varying })
+    }
+
+    /// Whether it is another one each time.
+    #[inline]
+    pub fn varies(&self) -> bool {
+        self.varying.is_some()
+    }
+
+    /// Renders one that varies with its number, for [`Client::start_varied`](super::Client::start_varied).
+    pub fn render(&self, rendered: &mut Rendered, sequence: u64, seed: u64) {
+        if let Some(varying) = &self.varying {
+            varying.render(rendered, sequence, seed);
+        }
     }
 
     /// Connections have others, too; this is its place among all.

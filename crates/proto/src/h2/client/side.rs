@@ -1,4 +1,4 @@
-//! What comes of a server's frames.
+//! The work on a server's frames.
 
 use super::{Ended, Lane, Responses, Streams};
 use crate::fields::ResponseFields;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::h2::frame::{ACK, Output};
-use crate::h2::hpack::Blocks;
+use crate::h2::hpack::{Blocks, Decoder};
 use linerate_contract::Request;
 
 /// What came of each lane's response.
@@ -317,4 +317,27 @@ fn a_server_of_another_protocol_is_no_server() {
     let mut client = Client::new(1);
     // Settings come first.
     assert_eq!(client.feed(&[0, 0, 0, 6, 0, 0, 0, 0, 0], &mut Log::default()), Err(Code::PROTOCOL_ERROR));
+}
+
+#[test]
+fn a_request_that_varies_has_its_numbers_in_its_fields() {
+    let headers = vec!["Id: {seq}".into()];
+    let request = Request { headers, body: "n={seq}".into(), ..Request::default() };
+    let encoded = EncodedRequest::new("http", "/a/{seq}", "h", &request).unwrap();
+    let mut rendered = Rendered::default();
+    for (number, body) in [(9, "n=9"), (1_000, "n=1000")] {
+        encoded.render(&mut rendered, number, 1);
+        let mut fields = Vec::new();
+        let take = |name: &[u8], value: &[u8]| {
+            fields.push([name, value].map(|text| String::from_utf8_lossy(text).into_owned()).join("="));
+        };
+        Decoder::default().decode(&rendered.fields, 10_000, take).unwrap();
+        let length = format!("content-length={}", body.len());
+        let path = format!(":path=/a/{number}");
+        let expected =
+            [":method=GET", ":scheme=http", ":authority=h", &path, &length, &format!("id={number}")];
+        assert_eq!(fields, expected);
+        assert_eq!(rendered.body, body.as_bytes());
+    }
+    assert!(!get().varies() && EncodedRequest::new("http", "/{rand:2:1}", "h", &Request::default()).is_err());
 }

@@ -5,7 +5,7 @@
 //! it.
 
 use super::table::{TABLE_SIZE, find};
-use crate::fields::{ENTRY, put_integer};
+use crate::fields::{ENTRY, Writing, put_integer};
 
 /// A message's fields as blocks.
 #[derive(Debug, Clone)]
@@ -71,11 +71,29 @@ impl Blocks {
     }
 }
 
+/// A field that a peer's table does not keep.
+pub(in crate::h2) const WRITING: Writing = Writing {
+    field: |block, name, value| match find(name, value) {
+        (Some(index), _) => put_integer(block, 0x80, 7, index),
+        _ => put_literal(block, 0, 4, name, value),
+    },
+    name: |block, name| put_name(block, 0, 4, name, find(name, "").1),
+};
+
 fn put_literal(block: &mut Vec<u8>, pattern: u8, prefix: u32, name: &str, value: &str) {
-    let index = find(name, value).1;
+    put_name(block, pattern, prefix, name, find(name, value).1);
+    put_text(block, value);
+}
+
+/// The start of a literal; `index`: where the static table has the name.
+fn put_name(block: &mut Vec<u8>, pattern: u8, prefix: u32, name: &str, index: Option<usize>) {
     put_integer(block, pattern, prefix, index.unwrap_or(0));
-    for text in index.is_none().then_some(name).into_iter().chain([value]) {
-        put_integer(block, 0, 7, text.len());
-        block.extend_from_slice(text.as_bytes());
+    if index.is_none() {
+        put_text(block, name);
     }
+}
+
+fn put_text(block: &mut Vec<u8>, text: &str) {
+    put_integer(block, 0, 7, text.len());
+    block.extend_from_slice(text.as_bytes());
 }

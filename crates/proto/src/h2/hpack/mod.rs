@@ -8,6 +8,7 @@
 mod encode;
 mod table;
 
+pub(super) use encode::WRITING;
 pub use encode::{Blocks, Encoding};
 pub(super) use table::TABLE_SIZE;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// `grpc-status: 0` as a literal that no table keeps: a block of its own would shift what is in the table.
 pub(super) const RPC_DONE: &[u8] = b"\x00\x0bgrpc-status\x010";
 
-/// What is served.
+/// The content that is served.
 #[derive(Debug, Clone)]
 pub struct Content {
     pub(super) head: Blocks,
@@ -17,7 +17,7 @@ pub struct Content {
 }
 
 impl Content {
-    /// This page for each GET.
+    /// A page for each GET.
     pub fn page(page: &[u8]) -> Self {
         let size = page.len().to_string();
         let head = Blocks::new(&[

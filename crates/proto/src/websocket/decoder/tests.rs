@@ -88,7 +88,7 @@ fn payload_is_unmasked_on_request_alone() {
     }
 }
 
-/// The same, byte by byte and at once.
+/// What a server makes of a stream, byte by byte and at once.
 fn both_ways(stream: &[u8]) -> (Vec<Event>, Result<(), Broken>) {
     let whole = feed(stream, stream.len().max(1));
     assert_eq!(feed(stream, 1), whole);

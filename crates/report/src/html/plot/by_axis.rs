@@ -14,7 +14,7 @@ use linerate_model::Better;
 use linerate_model::Metric;
 use std::collections::BTreeSet;
 
-/// What is drawn of a cell: the value and its interval.
+/// The drawn part of a cell: the value and its interval.
 type Value<'a> = Box<dyn Fn(&Alternative<'_>) -> Option<(f64, [f64; 2])> + 'a>;
 
 pub(super) use crate::model::LOAD_AXIS as LOAD;
@@ -49,7 +49,7 @@ pub(super) fn plots(table: &TableReport, groups: &[Group<'_>]) -> Vec<LinePlot> 
 /// A cell on the axis.
 struct Point<'a> {
     x: f64,
-    /// Its line, and the figure that has the line.
+    /// The line of the point, and the figure that has the line.
     line: String,
     panel: String,
     member: &'a Alternative<'a>,
@@ -97,7 +97,7 @@ fn number(value: &str) -> Option<f64> {
     value[..end].parse().ok().filter(|number: &f64| is_unit && number.is_finite())
 }
 
-/// What a figure draws of each cell.
+/// The part of each cell that a figure draws.
 struct Drawn<'a> {
     title: String,
     unit: String,

@@ -20,7 +20,7 @@ const SHOWN: usize = 5;
 
 pub(super) struct LinePlot {
     pub(super) title: String,
-    /// What a reader should see in it.
+    /// The caption: what a reader should see in the figure.
     pub(super) caption: String,
     pub(super) x_label: String,
     pub(super) y_label: String,

@@ -14,6 +14,10 @@ use quinn_proto::{
 };
 use rustls::{AlertDescription, Error};
 
+/// A connection on which nothing arrived for as long as its ends have agreed on.
+const IDLE: &str = "nothing arrived within the idle timeout of the connection, which is its end by \
+                    max_idle_timeout of the server; a longer one there, or a server that responds earlier";
+
 impl<P: ClientProtocol> Quic<P> {
     #[inline]
     pub(super) fn take_events(&mut self, connection: &mut QuicConnection<P>) -> Result<(), ErrorKind> {
@@ -37,7 +41,7 @@ impl<P: ClientProtocol> Quic<P> {
                 Event::Stream(StreamEvent::Writable { id }) => {
                     let lane = connection.lanes.iter_mut().find(|lane| lane.stream == Some(id));
                     if let Some(lane) = lane {
-                        let request = &self.requests[lane.request as usize];
+                        let request = lane.own.as_ref().unwrap_or(&self.requests[lane.request as usize]);
                         write(&mut connection.connection, request, id, &mut lane.sent);
                     }
                 }
@@ -66,8 +70,8 @@ impl<P: ClientProtocol> Quic<P> {
     fn lose(&mut self, connection: &mut QuicConnection<P>, reason: &ConnectionError) {
         let kind = match reason {
             ConnectionError::TimedOut if !connection.is_connected => ErrorKind::ConnectTimeout,
-            // Of the connection, by either end: no time limit of an operation.
-            ConnectionError::TimedOut => ErrorKind::Reset,
+            // Of the connection, which either end may limit: no time limit of an operation.
+            ConnectionError::TimedOut => note(ErrorKind::Reset, || Cause::new(IDLE)),
             ConnectionError::TransportError(error) if is_of_tls(error.code) => {
                 let cause = || Cause::of_tls(failure(&error.reason), error.reason.clone());
                 note(ErrorKind::TlsFailed, cause)

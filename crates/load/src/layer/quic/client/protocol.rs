@@ -1,4 +1,4 @@
-//! What runs on the streams of a client.
+//! The protocol on the streams of a client.
 
 use crate::layer::Response;
 use crate::refusal::Refusal;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use linerate_contract::{ErrorKind, Spec};
 use std::collections::BTreeMap;
 
-/// What runs on the streams: the client's end.
+/// The protocol on the streams: the client's end.
 pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     /// The name in the handshake (RFC 7301).
     const ALPN: &'static [u8];
@@ -25,6 +25,11 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
 
     /// All bytes of an operation's stream, of each request.
     fn requests(&self) -> Box<[Bytes]>;
+
+    /// The bytes of the request with this number, where they are others each time.
+    fn varied(&mut self, _request: u32) -> Option<Bytes> {
+        None
+    }
 
     /// What a connection's first unidirectional stream carries; it has one if there is something.
     fn opening(&self) -> Bytes;

@@ -120,7 +120,7 @@ impl Configs {
         configs.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Those of a thread's next connection, where it has `connections`.
+    /// The configurations of a thread's next connection, where it has `connections`.
     pub(super) fn next(&self, connections: usize, threads: usize) -> Arc<ServerConfig> {
         let several = connections * threads / WITH_WHOLE_WINDOW;
         let halvings = (usize::BITS - several.leading_zeros()) as usize;

@@ -18,7 +18,7 @@ pub(super) enum Sending {
     },
 }
 
-/// What is still to be sent: a number, content, and a number.
+/// Bytes still to be sent: a number, content, and a number.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) sending: Sending,
@@ -27,7 +27,7 @@ pub(super) struct Outgoing {
     pub(super) at: u64,
     pub(super) total: u64,
     pub(super) tail: Option<u64>,
-    /// What is behind this offset waits.
+    /// The offset behind which bytes wait.
     pub(super) hold: Option<u64>,
     /// Bytes of content that may begin in this turn, and in each. Content both ways takes turns write by
     /// write: what waits in the socket is then still in the cache when it is read.

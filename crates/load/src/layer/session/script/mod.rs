@@ -1,4 +1,4 @@
-//! What is said in a conversation, a file each.
+//! The scripts of conversations, a file each.
 
 pub mod echo;
 mod halves;
@@ -10,10 +10,10 @@ use linerate_proto::websocket::encoder::Messages;
 use linerate_proto::websocket::frame::Opcode;
 use linerate_proto::websocket::mask::{self, Key};
 
-/// What has come to an end.
+/// The thing that has come to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// What one read gave, where there are no messages.
+    /// The end of one read, where there are no messages.
     Read,
     Message(Opcode),
 }
@@ -28,7 +28,7 @@ pub trait Script: Messages + Send {
     /// The next bytes of payload, masked with `key`.
     fn payload(&mut self, bytes: &mut [u8], key: Key);
     fn ended(&mut self, what: Ended);
-    /// What is wrong with what was received so far.
+    /// Checks what was received so far.
     ///
     /// # Errors
     /// The kind of failure.

@@ -13,7 +13,7 @@ use crate::layer::wire::{Flow, Received, Room, Sink, Source, Wire, Wires};
 use crate::refusal::Refusal;
 use crate::socket::{recv, send, stream_error};
 use linerate_contract::resumption::Handshakes;
-use linerate_contract::{Cause, ErrorKind, Spec};
+use linerate_contract::{Cause, ErrorKind, Layer, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::MsgFlags;
 use rustls::pki_types::ServerName;
@@ -33,7 +33,7 @@ const MOST_WITHOUT_DATA: usize = 64 << 10;
 pub struct AnyTlsConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
-    /// What asks a proxy for a tunnel.
+    /// The request that asks a proxy for a tunnel.
     tunnel: Option<Arc<[u8]>>,
     /// The server has to agree to HTTP/2 (RFC 9113 section 3.3); to HTTP/1.1 it need not.
     needs_h2: bool,
@@ -48,7 +48,7 @@ impl Wires for AnyTlsConnector {
         config.alpn_protocols = protocols(spec);
         let name = server_name(spec)?;
         let tunnel = spec.tunnel.as_ref().map(|tunnel| tunnel.request().into_bytes().into());
-        Ok(Self { config: Arc::new(config), name, tunnel, needs_h2: spec.layer == "h2" })
+        Ok(Self { config: Arc::new(config), name, tunnel, needs_h2: spec.layer == Layer::H2 })
     }
 
     fn wire(&self, _room: Room) -> Result<AnyTlsWire, ErrorKind> {
@@ -74,7 +74,7 @@ pub struct AnyTlsWire {
     tunnel: Option<Box<TunnelMouth>>,
     needs_h2: bool,
     connected: bool,
-    /// Its handshake was asked for.
+    /// The handshake of the wire was counted.
     is_counted: bool,
     /// The peer has ended the connection without close_notify.
     cut: bool,
@@ -286,13 +286,13 @@ fn config(insecure: bool, spec: &Spec) -> Result<ClientConfig, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Role, Workload};
     use rustls::CipherSuite;
     use rustls::crypto::ring;
 
     #[test]
     fn the_client_prefers_aes_128_and_offers_the_others_too() {
-        let suites = &config(true, &Spec::new(Role::Client, "https", "rr"))
+        let suites = &config(true, &Spec::new(Role::Client, Layer::Https, Workload::Rr))
             .unwrap()
             .crypto_provider()
             .cipher_suites

@@ -7,7 +7,7 @@ use super::{Room, TlsWire};
 use crate::layer::wire::Wires;
 use crate::refusal::Refusal;
 use linerate_contract::resumption::Handshakes;
-use linerate_contract::{ErrorKind, Spec, Tls};
+use linerate_contract::{ErrorKind, Layer, Spec, Tls};
 use rustls::client::UnbufferedClientConnection;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -56,7 +56,7 @@ impl Wires for TlsAcceptor {
 
     fn new(spec: &Spec) -> Result<Self, Refusal> {
         let mut config = server_config(spec)?;
-        if spec.layer == "h2" {
+        if spec.layer == Layer::H2 {
             // A client of HTTP/1.1 needs no response to what it offers.
             config.alpn_protocols = protocols(spec);
         }
@@ -78,7 +78,7 @@ impl Wires for TlsAcceptor {
 pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refusal> {
     let tls = spec.tls.clone().unwrap_or_default();
     // A server of somebody else may have another suite.
-    let is_open = ["tls", "wss"].contains(&spec.layer.as_str());
+    let is_open = matches!(spec.layer, Layer::Tls | Layer::Wss);
     let provider = if is_open { preferring_aes_128() } else { only_aes_128() };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -92,7 +92,7 @@ pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refus
     Ok(config)
 }
 
-/// What these configurations agree on.
+/// The properties that these configurations agree on.
 pub(in crate::layer) fn security() -> String {
     describe_security(ProtocolVersion::TLSv1_3, ring::cipher_suite::TLS13_AES_128_GCM_SHA256)
 }
@@ -137,11 +137,11 @@ fn only_aes_128() -> Arc<CryptoProvider> {
     Arc::new(provider)
 }
 
-/// What a client offers with TLS (RFC 7301), where more than one protocol is on the same port.
+/// The protocols that a client offers with TLS (RFC 7301), where more than one protocol is on the same port.
 pub(super) fn protocols(spec: &Spec) -> Vec<Vec<u8>> {
-    match spec.layer.as_str() {
-        "h2" => vec![b"h2".to_vec()],
-        "https" => vec![b"http/1.1".to_vec()],
+    match spec.layer {
+        Layer::H2 => vec![b"h2".to_vec()],
+        Layer::Https => vec![b"http/1.1".to_vec()],
         _ => Vec::new(),
     }
 }
@@ -157,12 +157,12 @@ pub(super) fn bad(field: &str, why: impl Display) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::Role;
+    use linerate_contract::{Role, Workload};
 
     #[test]
     fn no_client_keeps_a_session_for_the_next_handshake() {
-        for layer in ["https", "h2", "h3", "quic"] {
-            let config = client_config(&Spec::new(Role::Client, layer, "crr")).unwrap();
+        for layer in [Layer::Https, Layer::H2, Layer::H3, Layer::Quic] {
+            let config = client_config(&Spec::new(Role::Client, layer, Workload::Crr)).unwrap();
             let store = format!("{:?}", config.resumption);
             assert!(store.contains("NoClientSessionStorage"), "{layer}: {store}");
         }

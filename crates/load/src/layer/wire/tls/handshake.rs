@@ -9,7 +9,7 @@ use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 use rustls::{Error, HandshakeKind, InvalidMessage, ProtocolVersion, SupportedCipherSuite};
 use std::fmt;
 
-/// What is to be done next.
+/// The next step of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Again,
@@ -182,7 +182,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The same for both ends.
+/// A handshake of either end that goes on later.
 pub(super) trait Later: Send {
     fn next_sealer(&mut self) -> Result<Sealer, Error>;
     fn next_opener(&mut self) -> Result<Opener, Error>;

@@ -43,7 +43,7 @@ pub const RING_VERSION: &str = env!("RING_VERSION");
 #[derive(Debug)]
 pub struct TlsWire {
     input: Box<[u8]>,
-    /// What was received and not yet looked at.
+    /// Bytes that were received and not yet looked at.
     from: usize,
     to: usize,
     output: Outbox,
