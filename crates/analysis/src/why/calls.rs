@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// The least difference for an operation, and the least relative one.
 const LEAST: [f64; 2] = [0.05, 0.1];
-/// Of calls by which threads wait and wake each other: how many there are depends on how the load comes.
+/// The same for calls by which threads wait and wake each other: their number depends on how the load comes.
 const LEAST_OF_WAITS: [f64; 2] = [0.3, 1.0];
 const WAITS: [&str; 14] = [
     "epoll_wait(2)",

@@ -110,7 +110,7 @@ pub(super) fn is_work(name: &str) -> bool {
 }
 
 /// The causes below which a stack is.
-pub(super) fn of(pair: &PairProfile, frames: &[u32]) -> BTreeSet<Cause> {
+pub(super) fn of_stack(pair: &PairProfile, frames: &[u32]) -> BTreeSet<Cause> {
     let names = || frames.iter().filter_map(|frame| pair.names.get(*frame as usize));
     let has = |parts: &[&str]| names().any(|name| parts.iter().any(|part| name.contains(part)));
     PARTS.iter().filter(|(_, parts)| has(parts)).map(|(cause, _)| *cause).collect()

@@ -130,7 +130,8 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
             total_us: inclusive.get(&label).copied().unwrap_or(cost.us),
         })
         .collect();
-    let of_stacks: Vec<BTreeSet<Cause>> = pair.stacks.iter().map(|frames| causes::of(pair, frames)).collect();
+    let of_stacks: Vec<BTreeSet<Cause>> =
+        pair.stacks.iter().map(|frames| causes::of_stack(pair, frames)).collect();
     let causes = costs(&rounds, |stack| of_stacks[stack as usize].clone());
     let causes = certain(&causes, whole, &launches).into_iter();
     let sum: f64 = functions.iter().map(|function| function.cost.difference_us).sum();

@@ -41,8 +41,8 @@ impl Call {
     }
 }
 
-/// How often each was called in a window: `write(2)`. Those that would have had to wait are counted once more,
-/// as `read(2) with EAGAIN`.
+/// Numbers of calls in a window by name: `write(2)`. Those that would have had to wait are counted once
+/// more, as `read(2) with EAGAIN`.
 pub(super) fn by_name(calls: &[Call], window: Range<Nanos>) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for call in calls.iter().filter(|call| window.contains(&call.time)) {

@@ -1,5 +1,5 @@
-//! Maps of code that was compiled at run time: `/tmp/perf-PID.map` of Node.js, Python and the JVM, as the process has
-//! it. A line has the start and the length of a function in hexadecimal, and its name.
+//! Maps of code that was compiled at run time: `/tmp/perf-PID.map` of Node.js, Python and the JVM, as the
+//! process has it. A line has the start and the length of a function in hexadecimal, and its name.
 
 use super::jvm;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(super) struct Compiled(BTreeMap<u64, (u64, String)>);
 
 impl Compiled {
     /// Those of a process; none without a map.
-    pub(super) fn of(process: u32) -> Self {
+    pub(super) fn of_process(process: u32) -> Self {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
         let own =
             status.lines().find_map(|line| line.strip_prefix("NSpid:")?.split_ascii_whitespace().last());
@@ -34,7 +34,7 @@ impl Compiled {
         }
     }
 
-    /// Of two at one place the later one counts: code that is no longer needed gives its place to other code.
+    /// The later of two at one place counts: code that is no longer needed gives its place to other code.
     fn read(text: &str) -> Self {
         let number = |word: &str| u64::from_str_radix(word.strip_prefix("0x").unwrap_or(word), 16).ok();
         let function = |line: &str| {
@@ -66,6 +66,6 @@ mod tests {
 
     #[test]
     fn a_process_without_a_map_has_no_functions() {
-        assert_eq!(Compiled::of(std::process::id()), Compiled::default());
+        assert_eq!(Compiled::of_process(std::process::id()), Compiled::default());
     }
 }

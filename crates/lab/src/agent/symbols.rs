@@ -128,7 +128,7 @@ impl Symbols {
     fn of_process(&self, process: u32, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
         // Files are opened as the process has them, which needs no right of the host's.
         let source = Process { map_files: false, perf_map: false, ..Process::new(Pid::from(process)) };
-        let compiled = Compiled::of(process);
+        let compiled = Compiled::of_process(process);
         let mut names = names(&self.user, &Source::Process(source), addresses);
         let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         for address in addresses.iter().filter(|address| !names.contains_key(*address)).collect::<Vec<_>>() {

@@ -1,6 +1,6 @@
-//! Callers of a sampled function by the unwind tables of its program (`.eh_frame`, `.debug_frame`): most programs
-//! have no frame pointers. Where there is no table, as in code that was compiled at run time, frame pointers are
-//! followed.
+//! Callers of a sampled function by the unwind tables of its program (`.eh_frame`, `.debug_frame`): most
+//! programs have no frame pointers. Where there is no table, as in code that was compiled at run time, frame
+//! pointers are followed.
 
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
@@ -27,8 +27,8 @@ pub(super) const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 pub(super) const REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
 /// Frames of a stack that are looked for.
 const DEEPEST: usize = 200;
-/// What follows the call in the function with which Python 3.12 calls each of its own for `perf`: `add $8, %rsp;
-/// ret`. It saves no frame pointer.
+/// Code after the call in the function with which Python 3.12 calls each of its own for `perf`:
+/// `add $8, %rsp; ret`. It saves no frame pointer.
 const PYTHON_RETURNS: [u8; 5] = [0x48, 0x83, 0xc4, 0x08, 0xc3];
 
 /// The state of a program when a sample was taken.

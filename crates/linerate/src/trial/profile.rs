@@ -19,7 +19,7 @@ const LAUNCHES: u32 = 3;
 const WINDOW: Nanos = Nanos(100_000_000);
 /// Windows of a launch, also where its share of the time is used.
 const LEAST_ROUNDS: u32 = 4;
-/// Of the launch whose system calls are recorded, which takes this part of the time at most.
+/// The launch whose system calls are recorded: windows, their length, and its part of the time.
 const CALL_ROUNDS: u32 = 4;
 const CALL_WINDOW: Nanos = Nanos(40_000_000);
 const OF_CALLS: u64 = 6;
