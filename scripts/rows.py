@@ -3,8 +3,8 @@
 
 Of each row that is compared, in report.json, report.csv and the page: its value divided by that of its baseline is its
 ratio, or the inverse where lower is better, and so is its CPU time. In the page also the rounded numbers that a reader
-divides, and bars: none is longer than that of a row with a larger value. `scripts/recompute` calls it, too. Exit status
-1 if a row denies itself.
+divides, and bars, also those of the pictures: none is longer than that of a row with a larger value, and one that is cut
+says so. `scripts/recompute` calls it, too. Exit status 1 if a row denies itself.
 """
 
 import csv
@@ -22,16 +22,31 @@ NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 
 
 class Page(html.parser.HTMLParser):
-    """The rows of all lists: by address, the fields with their texts and the length of their bar."""
+    """The rows of all lists: by address, the fields with their texts and the length of their bar; and the pictures, of
+    each row the value and the length of its bar.
+    """
 
     def __init__(self, text):
         super().__init__()
         self.rows, self.row, self.field, self.part = {}, None, None, None
+        self.pictures, self.drawn = [], None
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         attrs = dict(attrs)
         classes = (attrs.get("class") or "").split()
+        if tag == "svg":
+            self.drawn = None
+            if "chart" in classes:
+                self.pictures.append([])
+        elif tag == "g" and self.pictures:
+            self.drawn = {"text": ""}
+            self.pictures[-1].append(self.drawn)
+        elif self.drawn is not None and tag in ("text", "rect", "path"):
+            self.drawn["is_value"] = "value" in classes and not self.drawn["text"]
+            if "size" in classes:
+                self.drawn["length"] = float(attrs["width"])
+            self.drawn["is_cut"] = self.drawn.get("is_cut", False) or "gap" in classes
         if tag == "tr":
             self.row = self.rows.setdefault(attrs["id"], []) if attrs.get("id") else None
         elif tag == "td" and self.row is not None:
@@ -47,8 +62,13 @@ class Page(html.parser.HTMLParser):
             self.field = None
         if tag in ("span", "td"):
             self.part = None
+        if tag == "svg":
+            self.drawn = None
 
     def handle_data(self, text):
+        if self.drawn and self.drawn.get("is_value"):
+            self.drawn["text"] += text
+            self.drawn["is_value"] = False
         if self.field is not None and self.part:
             self.field[self.part] += text
 
@@ -184,6 +204,21 @@ def order_of_bars(page, prefix, table):
             yield id, "its bar has %g %%, and one of %g %% belongs to a smaller value" % (other, one)
 
 
+def of_pictures(page):
+    """Bars of pictures against the values beside them; a bar that is cut has no length."""
+    for picture in page.pictures:
+        bars = [(shown(row["text"]), row["length"], row["text"]) for row in picture if "length" in row and not row["is_cut"]]
+        bars = sorted(bar for bar in bars if bar[0])
+        for (smaller, one, text), (larger, other, of) in zip(bars, bars[1:]):
+            if smaller[1] < larger[0] and one > other + BAR:
+                yield "a picture", "the bar of %s has %g, and that of %s %g" % (text, one, of, other)
+        longest = max(bars, default=None)
+        if longest and longest[0][0] > 0:
+            for value, length, text in bars:
+                if length > 1 and abs(length / longest[1] - sum(value) / sum(longest[0])) > 0.01:
+                    yield "a picture", "the bar of %s has %g, and that of %s %g" % (text, length, longest[2], longest[1])
+
+
 def of_csv(folder):
     """What is wrong with rows of report.csv."""
     with open(os.path.join(folder, "report.csv"), newline="") as file:
@@ -204,7 +239,7 @@ def check(folder):
         report = json.load(file)
     with open(os.path.join(folder, "report.html")) as file:
         page = Page(file.read())
-    faults, count = list(of_csv(folder)), 0
+    faults, count = [*of_csv(folder), *of_pictures(page)], 0
     for suite in report["suites"]:
         for table in suite["tables"]:
             prefix = (suite["name"], table["name"])

@@ -19,7 +19,7 @@ pub(crate) fn with_interval(value: f64, ends: impl Into<Ends>) -> String {
     in_parentheses(value, range)
 }
 
-/// `73 % (71 to 75)`; from 1,000 % on `10.8x (10.4 to 11.3)`.
+/// `73 % (71 to 75)`; from 200 % on `2.42x (2.37 to 2.45)`.
 pub(crate) fn percent(ratio: f64, ends: impl Into<Ends>) -> String {
     if ratio >= MULTIPLE {
         return times(ratio, ends);
@@ -30,7 +30,8 @@ pub(crate) fn percent(ratio: f64, ends: impl Into<Ends>) -> String {
 
 /// A round ratio on an axis: `50 %`, `20x`.
 pub(crate) fn tick_percent(ratio: f64) -> String {
-    if ratio >= MULTIPLE { format!("{ratio:.0}x") } else { format!("{} %", ((ratio * 1e5).round() / 1e3)) }
+    let rounded = |value: f64| (value * 1e3).round() / 1e3;
+    if ratio >= MULTIPLE { format!("{}x", rounded(ratio)) } else { format!("{} %", rounded(ratio * 100.0)) }
 }
 
 /// As `percent`, to three significant digits and without an interval.
@@ -90,19 +91,19 @@ pub(crate) fn change(ratio: f64, ends: impl Into<Ends>, is_inverse: bool) -> Str
     let sign = if value > 0.0 { "+" } else { "" };
     let ends = ends.into();
     if ends == Ends::Unknown {
-        return format!("{sign}{} %", plain(value));
+        // Without an interval no digit after the first decimal is known to be right.
+        let tenths = (value * 10.0).round() / 10.0;
+        let sign = if tenths > 0.0 { "+" } else { "" };
+        return format!("{sign}{} %", fixed(tenths + 0.0, 1));
     }
     let (text, range) = value_and_range(value, ends.map(of));
     in_parentheses(format!("{sign}{text} %"), range)
 }
 
-/// From here on a change is a factor: `2.2x` is read faster than `+120 %`.
-const FACTOR: f64 = 2.0;
-
 /// How much more a latency or another cost is than the baseline's: `+38 % (31 to 44)`, `2.2x (2.1 to 2.3)`.
 /// `performance`: the baseline's by that of the row.
 pub(crate) fn longer(performance: f64, ends: impl Into<Ends>) -> String {
-    if performance <= 1.0 / FACTOR {
+    if performance <= 1.0 / MULTIPLE {
         return times(1.0 / performance, ends.into().map(|end| 1.0 / end));
     }
     change(performance, ends, true)
@@ -110,7 +111,7 @@ pub(crate) fn longer(performance: f64, ends: impl Into<Ends>) -> String {
 
 /// How much more CPU time: `+50 %`, `2.6x`. `ratio`: that of the row by the baseline's.
 pub(crate) fn more(ratio: f64, ends: impl Into<Ends>) -> String {
-    if ratio >= FACTOR { times(ratio, ends) } else { change(ratio, ends, false) }
+    if ratio >= MULTIPLE { times(ratio, ends) } else { change(ratio, ends, false) }
 }
 
 /// A figure of a document, with all its digits: `0.531 Gbit/s (0.432 to 0.638)`.
@@ -271,10 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_of_a_thousand_percent_is_a_multiple() {
-        assert_eq!(percent(9.96, [9.5, 10.4]), "996 % (950 to 1,040)");
+    fn a_ratio_of_two_hundred_percent_is_a_multiple() {
+        assert_eq!(percent(1.96, [1.85, 2.04]), "196 % (185 to 204)");
         assert_eq!(percent(10.81, [10.4, 11.3]), "10.8x (10.4 to 11.3)");
-        assert_eq!((brief_percent(0.1234), brief_percent(10.0)), ("12.3 %".into(), "10.0x".into()));
+        assert_eq!((brief_percent(0.1234), brief_percent(2.0)), ("12.3 %".into(), "2.00x".into()));
+        assert_eq!([1.5, 2.5, 20.0].map(tick_percent), ["150 %", "2.5x", "20x"]);
     }
 
     #[test]

@@ -235,7 +235,7 @@ pub(super) fn parts(quantity: Quantity) -> (&'static str, String) {
         Metric::MaxLatency => ("max latency", "µs"),
     };
     match (quantity.metric, quantity.operations) {
-        (Metric::Seconds, Some(operations)) => (name, format!("{unit} for {operations} operations")),
+        (Metric::Seconds, Some(operations)) => (name, format!("{unit} for {} operations", count(operations))),
         _ => (name, unit.to_owned()),
     }
 }

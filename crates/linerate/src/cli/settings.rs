@@ -31,7 +31,7 @@ pub struct Settings {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Servers")]
 pub struct SubjectFlags {
-    /// A command for each value, which replaces {NAME} in commands, setups and cleanups (repeatable)
+    /// Run once for each value; {NAME} in commands, setups and cleanups is replaced by it (repeatable)
     #[arg(long, short = 'L', num_args = 2, value_names = ["NAME", "VALUES"], allow_hyphen_values = true)]
     pub values: Vec<String>,
 

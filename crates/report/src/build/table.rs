@@ -1,5 +1,6 @@
 //! A table as a report has it: its metrics in words.
 
+use crate::digits::with_commas;
 use crate::model::{BestOfResult, CpuCost, RowCpu, TableCell, TableReport, TableUnit};
 use linerate_analysis::judge::{AgainstBest, Comparison, Entry, Quantity, TableSummary};
 use linerate_analysis::stats::cost::Per;
@@ -28,7 +29,7 @@ pub(super) fn table(summary: TableSummary<'_>, is_sequential: bool) -> TableRepo
     };
     TableReport {
         name: planned.name.clone(),
-        title: planned.title.clone(),
+        title: with_commas(&planned.title),
         unit: if several {
             TableUnit::OfRow
         } else {

@@ -46,7 +46,7 @@ fn comparison(report: &Report, compared: &ComparisonReport) -> Markup {
             }
             (text_table("the answer", Some("answer"), &answer.table))
             @for reason in &answer.reasons { p { (reason) } }
-            p { (answer.facts) }
+            @if chart.is_none() { p { (answer.facts) } }
             @for doubt in &answer.doubts { p { (doubt) } }
         } @else { h1 { (compared.sentence) } }
         @if let Some(chart) = chart.or_else(several) {
@@ -73,9 +73,9 @@ fn answer(report: &Report, suite: &SuiteReport, is_one: bool) -> Markup {
                 @let answer = layout::answer(table, group);
                 @if let Some(chart) = picture::of_suite(report, suite) {
                     (figure(&format!("{address}~picture"), &chart, &html! {
-                        "Line: 95 % interval. "
+                        "Lines: 95 % intervals. "
                         @if group.choices() < group.members.len() {
-                            "Below the rule: for comparison, no choice. "
+                            "Below the dashed rule: baseline, limits and references, which are no choice. "
                         }
                         a href={ "#" (anchor(&[&suite.name, &table.name])) } { "All numbers" }
                     }))
@@ -159,10 +159,12 @@ fn strip(report: &Report) -> Markup {
             (download(report))
         }
         p.key {
-            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ differs by less than "
-            (margin) "; ≈ within " (margin) "; ? undecided. Limit: a part of the work of every row, so "
-            "nothing is above it. Values are that of the baseline alone by the ratio of each row, with 95 % \
-             intervals. "
+            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ a difference of less than "
+            (margin) "; ≈ no difference above " (margin) "; ? undecided. "
+            @if report.comparison.is_none() {
+                "Limit: a part of the work of every row, so nothing is above it. "
+            }
+            "Each value is that of the baseline, measured alone, times the ratio of its row. "
             a href="#reading" { "How to read it" }
         }
     }

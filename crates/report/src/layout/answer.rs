@@ -1,5 +1,6 @@
 //! The answer of a table in sentences, made from its verdicts.
 
+use super::accuracy::{accuracies, accuracy};
 use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
@@ -95,7 +96,14 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
         let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
-        let alone = || "; nothing to compare it with was measured".to_owned();
+        let alone = || {
+            if measured.len() > 1 {
+                "; the other rows are no choice"
+            } else {
+                "; nothing to compare it with was measured"
+            }
+            .to_owned()
+        };
         let ratio = ratio.unwrap_or_else(alone);
         let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, &precision, best)));
         return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
@@ -172,6 +180,9 @@ fn by_tiers(
         }
         tiers[tier - 1].push(member);
     }
+    // In the order of the rows.
+    let place = |member: &Alternative<'_>| ranked.iter().position(|other| other.cell.id == member.cell.id);
+    tiers.iter_mut().for_each(|tier| tier.sort_by_key(|member| place(member)));
     let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
     let lead = match tiers[0][..] {
         [only] => {
@@ -253,7 +264,7 @@ fn spread(
                 let [from, to] = [high, low].map(|ratio| longer(ratio, Ends::Unknown));
                 return format!("{from} to {to} against {baseline}");
             }
-            format!("{} of {baseline}", percent_range(low, high))
+            against(table, &percent_range(low, high), baseline)
         }
     }
 }
@@ -347,25 +358,6 @@ fn unranked(table: &TableReport, precision: &Precision, measured: &[&Alternative
     said(none, &[first], format!(" has {}.", value(table, precision, first)))
 }
 
-fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
-    [(Accuracy::Wrong, "wrong"), (Accuracy::CannotTell, "undecided")]
-        .into_iter()
-        .filter(|(accuracy, _)| group.members.iter().any(|m| is_so(m, *accuracy)))
-        .map(|(found, word)| accuracy(group, found, word))
-        .collect()
-}
-
-fn is_so(member: &Alternative<'_>, accuracy: Accuracy) -> bool {
-    member.entry.vs_truth.as_ref().is_some_and(|truth| truth.accuracy == accuracy)
-}
-
-/// `Reports that are right: native.`
-fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
-    let those: Vec<&Alternative<'_>> = group.members.iter().filter(|m| is_so(m, found)).collect();
-    let none = if those.is_empty() { "none" } else { "" };
-    said(format!("Reports that are {word}: {none}"), &those, ".")
-}
-
 /// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
 fn value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
     if let Some(rate) = precision.small_rate(table.quantity(), member.entry) {
@@ -381,7 +373,11 @@ fn value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -
 }
 
 /// A sentence, or a part of one, about some members.
-fn said(before: impl Into<String>, members: &[&Alternative<'_>], after: impl Into<String>) -> Sentence {
+pub(super) fn said(
+    before: impl Into<String>,
+    members: &[&Alternative<'_>],
+    after: impl Into<String>,
+) -> Sentence {
     let listed = if members.len() > NAMES { &members[..NAMES - 1] } else { members };
     let more = members.len() - listed.len();
     let mut phrases = vec![Phrase::Plain(before.into())];

@@ -11,6 +11,7 @@ use crate::words;
 const COSTS: usize = 3;
 /// From here on a cost would be rounded to nothing.
 const NO_COST: f64 = 0.995;
+const FREE: &str = "nothing";
 
 /// What each system costs beside nothing in its place, its ways of running together: `iptables costs 17 % of
 /// direct's speed, haproxy 21 % (http-reuse) to 58 % (tcp)`.
@@ -29,12 +30,12 @@ pub(super) fn costs(
         Some(match (micros, share) {
             (Some(micros), Some(share)) => format!("{micros} ({share})"),
             (None, Some(share)) => share,
-            _ if found.ratio > NO_COST => "nothing".to_owned(),
+            _ if found.ratio > NO_COST => FREE.to_owned(),
             _ => brief_percent_of(1.0 - found.ratio),
         })
     };
     let families = families(ranked);
-    let mut phrases = Vec::new();
+    let (mut phrases, mut is_size_said) = (Vec::new(), false);
     for (at, family) in families.iter().take(COSTS).enumerate() {
         let verb = match at {
             0 if is_cost => " adds ",
@@ -47,11 +48,14 @@ pub(super) fn costs(
             "" => String::new(),
             way => format!(" ({way})"),
         };
+        let is_free = ends[1] == FREE;
         let range = match ends {
             [from, to] if from == to => from,
             [from, to] => format!("{from}{} to {to}{}", way(first), way(last)),
         };
-        let of = if at > 0 || is_cost { String::new() } else { format!(" of the speed of {nothing}") };
+        let is_size = !is_cost && !is_free && !is_size_said;
+        is_size_said |= is_size;
+        let of = if is_size { format!(" of the speed of {nothing}") } else { String::new() };
         phrases.push(Phrase::Plain(if at == 0 { "" } else { ", " }.to_owned()));
         phrases.push(Phrase::Name(family.name.clone()));
         phrases.push(Phrase::Plain(format!("{verb}{range}{of}")));

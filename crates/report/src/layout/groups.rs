@@ -4,6 +4,7 @@ use super::named;
 use super::tiers::tiers;
 use crate::model::{CellReport, Comparison, Flag, ShareOf, SuiteReport, TableCell, TableReport};
 use linerate_analysis::stats::verdict::Verdict;
+use linerate_contract::Role;
 use linerate_model::axes::Axes;
 use linerate_model::{Better, PlannedSystem};
 use std::cmp::Ordering;
@@ -83,10 +84,12 @@ impl<'a> Group<'a> {
         self.members.iter().filter(|member| !member.is_apart).count()
     }
 
-    /// True if the load generator was the limit of every measured member: their values are its own.
+    /// True if one load generator was the limit of every measured member: their values are its own. Where
+    /// load generators are compared, their limits are what was asked for.
     pub(crate) fn is_of_the_generator(&self) -> bool {
-        let mut measured = self.members.iter().filter(|member| member.entry.value.is_some()).peekable();
-        measured.peek().is_some() && measured.all(Alternative::is_bound_by_generator)
+        let measured = || self.members.iter().filter(|member| member.entry.value.is_some());
+        let clients: BTreeSet<&str> = measured().filter_map(|member| member.client()).collect();
+        clients.len() == 1 && measured().all(Alternative::is_bound_by_generator)
     }
 
     /// Measured cells that a reader chooses from, the best ratio first.
@@ -137,12 +140,12 @@ impl Alternative<'_> {
         self.has(Verdict::CannotTell)
     }
 
-    /// As a mark beside the name: its part, or that it is linerate's own; empty for what is compared.
+    /// As a mark beside the name: its part, or why it is below the rule; empty for what is compared.
     pub(crate) fn mark(&self) -> &'static str {
-        if self.is_apart && self.is_own && self.part == Part::Competitor {
-            "linerate's own"
-        } else {
-            self.part.name()
+        match (self.is_apart, self.part) {
+            (true, Part::Competitor) if self.is_own => "linerate's own",
+            (true, Part::Competitor) => "not compared",
+            _ => self.part.name(),
         }
     }
 
@@ -163,6 +166,11 @@ impl Alternative<'_> {
         let by_value = if self.cell.better == Better::Higher { value } else { 1.0 / value };
         let by_truth = self.entry.vs_truth.as_ref().map(|truth| -truth.ratio.ln().abs());
         by_truth.or_else(|| self.ratio()).or(Some(by_value))
+    }
+
+    fn client(&self) -> Option<&str> {
+        let client = self.cell.systems.iter().find(|system| system.role == Role::Client)?;
+        Some(client.name.as_str())
     }
 
     pub(crate) fn is_bound_by_generator(&self) -> bool {
@@ -232,14 +240,19 @@ const NOTHING: [&str; 2] = ["direct", "none"];
 /// The axis whose values add to each other, so the first is no choice beside the others.
 const LAYER: &str = "layer";
 
-/// Limits and references always; the others only where something is left to choose from.
+/// Limits, references and what was not compared always; others only where something is left to choose.
 fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alternative<'_>]) {
     let is_of_layers = table.rows == LAYER || table.columns == LAYER;
     let is_nothing = |cell: &CellReport| {
         let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
         is_of_layers && compared.contains(LAYER) || values.any(|value| NOTHING.contains(&value))
     };
-    let is_mark = |member: &Alternative<'_>| matches!(member.part, Part::Limit | Part::Reference);
+    let compared_here = members.iter().any(|member| member.entry.vs_baseline.is_some());
+    let is_mark = |member: &Alternative<'_>| match member.part {
+        Part::Limit | Part::Reference => true,
+        Part::Baseline => false,
+        Part::Competitor => compared_here && member.entry.value.is_some() && member.ratio().is_none(),
+    };
     let is_apart = |member: &Alternative<'_>| {
         let is_baseline = member.part == Part::Baseline && is_nothing(member.cell);
         is_mark(member) || is_baseline || member.is_own

@@ -1,5 +1,6 @@
 //! Shared by the readable formats: the text at each place. The formats differ only in how they draw it.
 
+mod accuracy;
 mod address;
 mod answer;
 mod costs;

@@ -67,7 +67,7 @@ fn tiers_are_separated_by_intervals_that_do_not_overlap() {
     let tier = |name: &str| group.members.iter().find(|member| member.label == name).unwrap().tier;
     let tiers = ["direct", "iptables", "haproxy-http", "sslh-select", "sslh-ev", "limit"].map(tier);
     assert_eq!(tiers, [None, Some(1), Some(2), Some(2), None, None]);
-    let costs = "iptables costs nothing of the speed of direct, sslh-select 44 %, haproxy-http 45 %.";
+    let costs = "iptables costs nothing, sslh-select 44 % of the speed of direct, haproxy-http 45 %.";
     assert_eq!(all(&report, 0, 0, 0)[0], costs);
 }
 

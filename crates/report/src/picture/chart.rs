@@ -36,6 +36,7 @@ pub(crate) struct Row {
     /// `first`, `up`, `down` or nothing.
     pub(crate) class: &'static str,
     pub(crate) is_apart: bool,
+    pub(crate) is_baseline: bool,
     /// Where the page has its numbers.
     pub(crate) address: Option<String>,
 }
@@ -85,7 +86,9 @@ impl Chart {
         let about = lines(&self.about, (width / 7.0) as usize);
         let frame = self.frame(width, title.len() as f64 * LINE + about.len() as f64 * 16.0 + 14.0);
         let axis = self.scale(&frame);
-        let foot = lines(&self.foot, (width / 7.0) as usize);
+        let is_cut = self.rows.iter().any(|row| row.value.is_some_and(|value| !axis.contains(value)));
+        let gap = if is_cut { "; bars with a gap are longer than the axis" } else { "" };
+        let foot = lines(&format!("{}{gap}", self.foot), (width / 7.0) as usize);
         let height = frame.bottom + FOOT + 16.0 * foot.len() as f64;
         let named = format!("{id}~t");
         // The parts of an image are nothing by themselves, and links are.
@@ -137,8 +140,9 @@ impl Chart {
             let ends = row.ends.into_iter().flatten().chain(row.value).chain(row.units.iter().copied());
             ends.filter(|value| value.is_finite()).collect::<Vec<_>>()
         };
-        let choices = self.rows.iter().filter(|row| !row.is_apart).flat_map(values).fold(0.0, f64::max);
-        // A limit far beyond would squash the others; its bar ends with the axis.
+        let of_scale = self.rows.iter().filter(|row| !row.is_apart || row.is_baseline);
+        let choices = of_scale.flat_map(values).fold(0.0, f64::max);
+        // A limit far beyond would squash the others; its bar ends with the axis, and has a gap.
         let is_near = |value: &f64| choices == 0.0 || *value <= choices * FAR;
         let sound: Vec<f64> = self.rows.iter().flat_map(values).filter(is_near).collect();
         let [low, high] =
@@ -207,6 +211,9 @@ fn draw_row(row: &Row, is_of_changes: bool, frame: &Frame, axis: &Axis, top: f64
             @if let (Some(value), false) = (row.value, is_of_changes) {
                 rect.size x=(px(frame.left)) y=(px(bar)) height=(height)
                     width=(px((axis.x(value) - frame.left).max(1.0))) {}
+                @if !axis.contains(value) {
+                    path.gap d={ "M" (px(frame.right - 18.0)) " " (px(bar + height)) "l5 -14h5l-5 14z" } {}
+                }
             }
             @if let Some([from, to]) = row.ends.map(|ends| ends.map(|end| px(axis.x(end)))) {
                 path class=(if is_of_changes { "span" } else { "ends" })
@@ -271,6 +278,17 @@ mod tests {
         let widths: Vec<f64> = widths.collect();
         assert!((widths[0] / widths[1] - 2.0).abs() < 0.02 && (widths[2] / widths[0] - 2.0).abs() < 0.02);
         assert_eq!(file.matches("class=\"rule\"").count(), 1);
+    }
+
+    #[test]
+    fn a_bar_beyond_the_axis_has_a_gap_and_the_baseline_is_within() {
+        let mut chart = chart();
+        assert!(!chart.file().contains("class=\"gap\""), "{}", chart.file());
+        chart.rows[2].value = Some(90.0);
+        let file = chart.file();
+        assert!(file.contains("class=\"gap\"") && file.contains("bars with a gap are longer"), "{file}");
+        chart.rows[2].is_baseline = true;
+        assert!(!chart.file().contains("with a gap"), "{}", chart.file());
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub(crate) use chart::{Chart, NARROW, STYLE, WIDE};
 
 use crate::comparison::{self, ComparedCell, ComparisonReport};
 use crate::formats::Style;
-use crate::layout::{self, Alternative, Group, Phrase, Sentence, anchor};
+use crate::layout::{self, Alternative, Group, Part, Phrase, Sentence, anchor};
 use crate::model::{Quantity, Report, SuiteReport, TableReport};
 use crate::numbers::{Digits, Ends, brief_error, brief_percent, longer, signed};
 use crate::words;
@@ -56,7 +56,6 @@ pub(crate) fn of_suite(report: &Report, suite: &SuiteReport) -> Option<Chart> {
 
 fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &Group<'_>) -> Chart {
     let drawn = Drawn::new(table.quantity());
-    let best = group.ranked().first().map(|member| member.cell.id.as_str());
     let address = |member: &Alternative<'_>| {
         format!("{}.{}", anchor(&[&suite.name, &table.name]), anchor(&[&member.cell.id]))
     };
@@ -65,8 +64,10 @@ fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &G
         text: text(&drawn, member),
         value: member.entry.value.map(|value| drawn.value(value)),
         ends: member.entry.ci95.map(|ends| ordered(ends.map(|end| drawn.value(end)))),
-        class: if best == Some(member.cell.id.as_str()) { "first" } else { "" },
+        // All that are tied for first; nothing where there is no order.
+        class: if member.tier == Some(1) { "first" } else { "" },
         is_apart: member.is_apart,
+        is_baseline: member.part == Part::Baseline,
         address: Some(address(member)),
         ..Row::default()
     };
