@@ -2,9 +2,14 @@
 
 /// Defines an enum whose values have names: `as_str`, `Display`, `FromStr`, serde, and `ALL` of them.
 macro_rules! named {
-    ($(#[$doc:meta])* $kind:ident, $what:literal { $($(#[$about:meta])* $value:ident = $name:literal),* $(,)? }) => {
+    (
+        $(#[$doc:meta])* $kind:ident, $what:literal {
+            $($(#[$about:meta])* $value:ident = $name:literal),* $(,)?
+        }
+    ) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(serde::Serialize, serde::Deserialize)]
         pub enum $kind {
             /// No name: of a task that describes a program.
             #[default]

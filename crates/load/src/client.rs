@@ -13,8 +13,6 @@ use linerate_contract::{Done, Nanos, Spec};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::sync::Arc;
 
-/// The workloads whose operations can end before the turn of another client.
-
 /// Runs `spec` with this layer and workload.
 ///
 /// # Errors

@@ -126,7 +126,7 @@ mod tests {
             for [window, launch] in WORLDS {
                 let is_found = |_| {
                     let mut windows = Vec::new();
-                    for unit in 0..FEWEST_LAUNCHES as u32 {
+                    for unit in 0..FEWEST_LAUNCHES {
                         let common = launch * shape(&mut rng);
                         windows.extend((0..WINDOWS).map(|_| (unit, common + window * normal(&mut rng))));
                     }
