@@ -159,7 +159,8 @@ fn strip(report: &Report) -> Markup {
             (download(report))
         }
         p.key {
-            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); ≠ a difference of less than "
+            "Faster or slower than the baseline: ▲ ▼ (△ ▽ by one comparison alone); "
+            "≠ a difference of less than "
             (margin) "; ≈ no difference above " (margin) "; ? undecided. "
             @if report.comparison.is_none() {
                 "Limit: a part of the work of every row, so nothing is above it. "
