@@ -46,13 +46,13 @@ pub(super) fn lines(comparison: &ComparisonReport) -> Vec<String> {
 /// A sentence for each subject that was profiled, with the counts that differ.
 pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
     let of_cell = |cell: &ComparedCell| {
-        let parts: Vec<String> = cell
-            .why
-            .iter()
-            .map(|why| why.sentence.clone())
-            .chain(count_parts(cell))
-            .chain(hints_of(cell))
-            .collect();
+        let sentence = cell.why.iter().map(|why| why.sentence.clone());
+        let mut parts: Vec<String> = sentence.chain(count_parts(cell)).collect();
+        // Without a function, what was counted is the reason.
+        if !has_functions(cell) && parts.len() > 1 {
+            parts.rotate_left(1);
+        }
+        parts.extend(hints_of(cell));
         (!parts.is_empty()).then(|| format!("why {}: {}", cell.id, parts.join("; ")))
     };
     comparison.cells.iter().filter_map(of_cell).collect()
@@ -61,18 +61,34 @@ pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
 fn of_one(cell: &ComparedCell) -> Vec<String> {
     let mut counts = count_parts(cell);
     counts.truncate(COUNTS);
-    let mut lines = of_functions(cell);
-    // A line of the three is that of the counts.
-    lines.truncate(LINES - usize::from(!counts.is_empty()));
-    if !counts.is_empty() {
-        let word = if lines.is_empty() { "why" } else { "" };
-        lines.push(format!("{word:<3}  {}", counts.join("; ")));
-    }
+    let mut lines = arranged(of_functions(cell), &counts, has_functions(cell));
     let lacking =
         cell.why.iter().filter(|why| why.explanation.is_some()).flat_map(|why| &why.profile.lacking);
     lines.extend(lacking.map(|what| format!("without: {what}")));
     lines.extend(hints_of(cell).into_iter().take(HINTS).map(|hint| format!("hint {hint}")));
     lines
+}
+
+/// Lines of functions and one of the counts, which are the reason where no function is.
+fn arranged(mut functions: Vec<String>, counts: &[String], has_functions: bool) -> Vec<String> {
+    if counts.is_empty() {
+        return functions;
+    }
+    functions.truncate(LINES - 1);
+    let counts = counts.join("; ");
+    if has_functions {
+        functions.push(format!("     {counts}"));
+    } else {
+        functions.iter_mut().for_each(|line| *line = line.replacen("why", "   ", 1));
+        functions.insert(0, format!("why  {counts}"));
+    }
+    functions
+}
+
+/// True if a function needs more or less CPU time for certain.
+fn has_functions(cell: &ComparedCell) -> bool {
+    let found = cell.why.as_ref().and_then(|why| why.explanation.as_ref());
+    found.is_some_and(|found| !found.functions.is_empty())
 }
 
 /// True where a reason is wanted: the pair differs, or was profiled.
@@ -244,6 +260,20 @@ mod tests {
         );
         assert!(sentence(&found(&[], Some(0.0))).contains("not explained"));
         assert!(sentence(&found(&[], None)).contains("not CPU time"));
+    }
+
+    #[test]
+    fn a_count_is_the_reason_where_no_function_is() {
+        let of = |lines: &[&str], has_functions| {
+            let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+            arranged(lines, &["write(2) 1.00 -> 2.00 per request".to_owned()], has_functions)
+        };
+        let nothing = of(&["why  no function needs more"], false);
+        assert_eq!(nothing, ["why  write(2) 1.00 -> 2.00 per request", "     no function needs more"]);
+        let named =
+            of(&["why  +0.9 µs  json.Marshal", "     +0.5 µs  mallocgc", "     +0.4 µs  memmove"], true);
+        assert_eq!(named.len(), LINES);
+        assert_eq!(named[2], "     write(2) 1.00 -> 2.00 per request");
     }
 
     #[test]
