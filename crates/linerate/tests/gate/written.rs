@@ -4,7 +4,7 @@ use crate::common::Folder;
 use crate::gate;
 use crate::script::Script;
 
-const LINES: [&str; 5] = ["no config: \u{1b}[2Jdefaults", "second", "third", "fourth", "fifth"];
+const LINES: [&str; 5] = ["\u{1b}[33mno config\u{1b}[0m: \u{7}defaults", "second", "third", "fourth", "fifth"];
 
 #[test]
 fn what_a_program_of_the_user_writes_at_its_start_is_shown_once_and_kept() {
@@ -23,7 +23,7 @@ fn what_a_program_of_the_user_writes_at_its_start_is_shown_once_and_kept() {
         folder.str(),
     ]);
     assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
-    let lines = "pipe (head) wrote on stderr at its start: no config: \\u001b[2Jdefaults\n  second\n  \
+    let lines = "pipe (head) wrote on stderr at its start: no config: \\u0007defaults\n  second\n  \
         third\n  (and 2 more lines)\n";
     assert_eq!(out.stdout.matches(lines).count(), 1, "{}", out.stdout);
     let all = [out.stdout.as_str(), out.stderr.as_str()].map(|text| text.matches("wrote on stderr").count());

@@ -3,7 +3,7 @@
 
 use linerate_contract::program::{self, Refusal};
 use linerate_contract::tally::{Tally, connect_error, stream_error};
-use linerate_contract::{Describe, Done, ErrorKind, Event, Role, Spec, Window, clock, page};
+use linerate_contract::{Describe, Done, ErrorKind, Event, Layer, Role, Spec, Window, Workload, clock, page};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +16,14 @@ fn main() {
 
 fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     let absent = |field: &str| Refusal::BadSpec(format!("\"{field}\" is missing"));
-    match (spec.role, spec.layer.as_str(), spec.workload.as_str()) {
+    match (spec.role, spec.layer, spec.workload) {
         (_, _, _) if spec.rate.is_some() => {
             Err(Refusal::Unsupported("\"rate\": there is no open loop here".into()))
         }
-        (Role::Server, "tcp", "rr") => serve(spec.listen.ok_or_else(|| absent("listen"))?).map(|()| None),
-        (Role::Client, "tcp", "rr") => {
+        (Role::Server, Layer::Tcp, Workload::Rr) => {
+            serve(spec.listen.ok_or_else(|| absent("listen"))?).map(|()| None)
+        }
+        (Role::Client, Layer::Tcp, Workload::Rr) => {
             if spec.operations.is_none() && spec.duration_ns.is_none() {
                 return Err(absent("operations"));
             }
@@ -42,8 +44,8 @@ fn describe() -> Describe {
         // Ask the library under test for its version.
         version: env!("CARGO_PKG_VERSION").into(),
         roles: vec![Role::Client, Role::Server],
-        layers: vec!["tcp".into()],
-        workloads: vec!["rr".into()],
+        layers: vec![Layer::Tcp],
+        workloads: vec![Workload::Rr],
         ends: Vec::new(),
     }
 }
