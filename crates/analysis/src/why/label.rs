@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const KERNEL: &str = "[k] ";
 /// A function is one side's alone if the other has less than this part of its cost.
 const OTHERS: f64 = 0.05;
+/// A function is unknown to a side where it has this share of its cost: a call that does nothing has a sample
+/// at times.
+const UNKNOWN: f64 = 0.005;
 /// A function explains nothing if it is most of what its side does, and much more than the difference: its
 /// name is that of a program.
 const MOST: f64 = 0.5;
@@ -48,7 +51,8 @@ impl<'a> Labels<'a> {
             |name: u32| !is_place(&pair.names[name as usize]) && !is_wrapper(&pair.names[name as usize]);
         let own = || inclusive.iter().filter(|(name, us)| is_named(**name) && is_of_one_side(us));
         // A function that calls it, and costs the other side little, is not the cause.
-        let unknown_there = own().filter(|(_, us)| us.contains(&0.0)).map(|(name, _)| *name).collect();
+        let is_unknown = |us: &[f64; 2]| us[0].min(us[1]) < UNKNOWN * us[0].max(us[1]);
+        let unknown_there = own().filter(|(_, us)| is_unknown(us)).map(|(name, _)| *name).collect();
         let own = [unknown_there, own().map(|(name, _)| *name).collect()];
         let mut labels = Self { pair, further: Vec::new(), of_stacks: Vec::new() };
         labels.of_stacks = pair.stacks.iter().map(|frames| labels.label(frames, &own)).collect();
@@ -66,7 +70,7 @@ impl<'a> Labels<'a> {
         name.strip_prefix(KERNEL).unwrap_or(name)
     }
 
-    /// `own`: functions of one side alone, those first of which the other side has not a sample.
+    /// `own`: functions of one side alone, those first that the other side does not know.
     fn label(&mut self, frames: &[u32], own: &[BTreeSet<u32>; 2]) -> u32 {
         let names = |frame: &u32| self.pair.names[*frame as usize].as_str();
         let is_kernel = |frame: &&u32| names(frame).starts_with(KERNEL);

@@ -272,7 +272,7 @@ fn another_protocol_and_another_status_are_named() {
         ("python3 server.py", &["--h2"], "speaks HTTP/1.1: leave out --h2"),
         (&h2, &["--h2", "--url", "/nothing", "--expect", "status=418"], "status 200"),
     ] {
-        let names = ["-n", "a", "-n", "b", "--ready", "1s"];
+        let names = ["-n", "a", "-n", "b", "--ready", "4s"];
         let out = compare(&folder, &[&[server, server], &names[..], words].concat());
         assert_eq!(out.status, 3, "{server}: {}{}", out.stdout, out.stderr);
         assert!(out.stderr.contains(part), "{server} {words:?}: {}", out.stderr);
