@@ -4,7 +4,8 @@ use crate::common::Folder;
 use crate::gate;
 use crate::script::Script;
 
-const LINES: [&str; 5] = ["\u{1b}[33mno config\u{1b}[0m: \u{7}defaults", "second", "third", "fourth", "fifth"];
+const LINES: [&str; 5] =
+    ["\u{1b}[33mno config\u{1b}[0m: \u{7}defaults", "second", "third", "fourth", "fifth"];
 
 #[test]
 fn what_a_program_of_the_user_writes_at_its_start_is_shown_once_and_kept() {
