@@ -115,8 +115,11 @@ fn count_parts(cell: &ComparedCell) -> Vec<String> {
     let known: Vec<Count> = cell.counts.iter().map(|found| found.count).collect();
     let meanwhile = meanwhile.filter(|found| !known.contains(&found.count));
     let counts = cell.counts.iter().chain(meanwhile).filter(is_told);
-    let parts = calls.chain(counts.map(count_words));
-    if is_asked(cell) { parts.collect() } else { Vec::new() }
+    let (mut calls, mut counts) = (calls, counts.map(count_words));
+    // The first of each is on the line; a second call is not in place of a count.
+    let first = calls.next().into_iter().chain(counts.next());
+    let parts: Vec<String> = first.chain(calls).chain(counts).collect();
+    if is_asked(cell) { parts } else { Vec::new() }
 }
 
 /// Such as `segments 2.00 -> 3.00 per request`.
