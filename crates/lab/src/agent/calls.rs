@@ -10,7 +10,7 @@ use syscalls::Sysno;
 
 /// Where the kernel has its tracepoints, once they are mounted.
 const TRACING: &str = "/sys/kernel/tracing";
-/// What is recorded when a system call ends.
+/// The record of the end of a system call.
 const NUMBER: &str = "events/raw_syscalls/sys_exit/id";
 
 /// A system call that has ended.

@@ -14,7 +14,7 @@ const LONGEST: u64 = 64 << 20;
 pub(super) struct Compiled(BTreeMap<u64, (u64, String)>);
 
 impl Compiled {
-    /// Those of a process; none without a map.
+    /// The functions of a process's map; none without a map.
     pub(super) fn of_process(process: u32) -> Self {
         let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
         let own =

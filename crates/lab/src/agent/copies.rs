@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, chown, lchown, symlink};
 use std::path::Path;
 
-/// What may still be copied.
+/// The room that is left for copies.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) bytes: u64,

@@ -117,7 +117,7 @@ struct Layers {
     /// Attributes of the upper layers have names that a user namespace may set.
     of_user: bool,
     remarks: Vec<String>,
-    /// What the kernel refused to cover, and why.
+    /// Folders that the kernel refused to cover, and why.
     refused: Vec<(PathBuf, io::Error)>,
 }
 

@@ -105,7 +105,7 @@ fn cpus() -> Vec<u32> {
     host::usable_cpus().into_iter().take(MOST_CPUS).collect()
 }
 
-/// What an event records.
+/// The records of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Recorded {
     Stacks,
@@ -165,7 +165,7 @@ struct Sample {
     process: u32,
     /// As the kernel has it: the innermost frame first, with marks between kernel and user frames.
     chain: Vec<u64>,
-    /// What the callers in the program are found by.
+    /// The source of the callers in the program.
     stopped: Option<Stopped>,
 }
 

@@ -331,12 +331,11 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     let denied = comparison.cells.iter().filter_map(|cell| Some((cell, cell.denied_by?)));
     let denied = denied.filter_map(|(cell, SoloRatio { ratio, ci95, n })| {
         let main = cell.findings.main()?;
-        let of_quantity =
-            |performance: f64| if main.measure == Measure::Rate { performance } else { performance.recip() };
+        let [ratio, _] = main.of_performance([ratio; 2]);
         Some(format!(
             "warning: alone, {} has {} of the baseline's {} (n={n}), and beside it {}",
             cell.id,
-            percent(of_quantity(ratio), ci95.map(of_quantity)),
+            percent(ratio, main.of_performance(ci95)),
             main.measure.name(),
             percent(main.ratio, Ends::Unknown)
         ))
