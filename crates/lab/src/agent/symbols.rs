@@ -22,16 +22,22 @@ const UNKNOWN: &str = "[unknown]";
 /// Code without a symbol is told by its library and its place, in steps of this length.
 const BLOCK: u64 = 4096;
 
-/// Finds names, and remembers the files that it has read.
+/// Names of addresses.
+type Names = BTreeMap<u64, Vec<String>>;
+
+/// Finds names, and remembers the files that it has read and the names that it has found.
 pub(super) struct Symbols {
     /// The kernel's list is the same for all processes, and long.
     kernel: Symbolizer,
     user: Symbolizer,
+    /// Of each process.
+    found: BTreeMap<u32, Names>,
 }
 
 impl Default for Symbols {
     fn default() -> Self {
-        Self { kernel: Symbolizer::builder().enable_code_info(false).build(), user: of_programs() }
+        let kernel = Symbolizer::builder().enable_code_info(false).build();
+        Self { kernel, user: of_programs(), found: BTreeMap::new() }
     }
 }
 
@@ -84,10 +90,11 @@ impl Symbols {
     /// Forgets processes that have ended, and their files.
     pub(super) fn forget_programs(&mut self) {
         self.user = of_programs();
+        self.found.clear();
     }
 
     /// Chains of processes as names, the outermost frame first.
-    pub(super) fn resolve(&self, counts: BTreeMap<(u32, Vec<u64>), u64>) -> Vec<(Vec<String>, u64)> {
+    pub(super) fn resolve(&mut self, counts: BTreeMap<(u32, Vec<u64>), u64>) -> Vec<(Vec<String>, u64)> {
         let chains: Vec<(u32, Vec<Frame>, u64)> =
             counts.into_iter().map(|((process, chain), count)| (process, frames(&chain), count)).collect();
         let mut wanted = BTreeMap::<u32, BTreeSet<u64>>::new();
@@ -101,17 +108,23 @@ impl Symbols {
             }
         }
         let kernel = names(&self.kernel, &Source::Kernel(Kernel::default()), &in_kernel);
-        let user: BTreeMap<u32, BTreeMap<u64, Vec<String>>> = wanted
-            .iter()
-            .map(|(process, addresses)| (*process, self.of_process(*process, addresses)))
-            .collect();
+        for (process, mut addresses) in wanted {
+            let mut known = self.found.remove(&process).unwrap_or_default();
+            // Code that had no name is perhaps in a map by now.
+            addresses.retain(|address| known.get(address).is_none_or(|names| is_unknown(names)));
+            if !addresses.is_empty() {
+                known.extend(self.of_process(process, &addresses));
+            }
+            self.found.insert(process, known);
+        }
         let names_of = |process: &u32, frame: &Frame| -> Vec<String> {
             match frame {
                 Frame::Kernel(address) => kernel.get(address).map_or_else(
                     || vec![format!("{KERNEL}unknown")],
                     |names| names.iter().map(|name| format!("{KERNEL}{name}")).collect(),
                 ),
-                Frame::User(address) => user
+                Frame::User(address) => self
+                    .found
                     .get(process)
                     .and_then(|names| names.get(address).cloned())
                     .unwrap_or_else(|| vec![UNKNOWN.to_owned()]),
@@ -125,7 +138,7 @@ impl Symbols {
         resolved.collect()
     }
 
-    fn of_process(&self, process: u32, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
+    fn of_process(&self, process: u32, addresses: &BTreeSet<u64>) -> Names {
         // Files are opened as the process has them, which needs no right of the host's.
         let source = Process { map_files: false, perf_map: false, ..Process::new(Pid::from(process)) };
         let compiled = Compiled::of_process(process);
@@ -140,11 +153,7 @@ impl Symbols {
 }
 
 /// Names of addresses, inlined functions after those that contain them; without those that have none.
-fn names(
-    symbolizer: &Symbolizer,
-    source: &Source<'_>,
-    addresses: &BTreeSet<u64>,
-) -> BTreeMap<u64, Vec<String>> {
+fn names(symbolizer: &Symbolizer, source: &Source<'_>, addresses: &BTreeSet<u64>) -> Names {
     let list: Vec<u64> = addresses.iter().copied().collect();
     let Ok(found) = symbolizer.symbolize(source, Input::AbsAddr(&list)) else {
         return BTreeMap::new();
@@ -157,6 +166,10 @@ fn names(
         Symbolized::Unknown(_) => None,
     };
     list.into_iter().zip(found).filter_map(|(address, found)| Some((address, of_symbol(found)?))).collect()
+}
+
+fn is_unknown(names: &[String]) -> bool {
+    names.iter().all(|name| name == UNKNOWN)
 }
 
 /// The library of an address and its place in it, by `/proc/PID/maps`; `None` where there is no code.

@@ -255,7 +255,7 @@ impl Learner {
                 (windows, until) = ([Windows::default(), Windows::default()], a.now() + self.longest);
                 continue;
             }
-            let are_steady = windows.iter().all(Windows::are_steady);
+            let are_steady = windows.iter().all(|windows| windows.are_enough() && windows.are_steady());
             if are_steady || a.now() >= until && windows.iter().all(|windows| windows.len() > 0) {
                 return Ok(windows);
             }

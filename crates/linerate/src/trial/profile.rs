@@ -81,7 +81,7 @@ struct Launch<'a> {
     cells: [usize; 2],
     number: u32,
     what: Sampling,
-    /// No further window begins after this time, unless there is no time for another launch before the end.
+    /// No further window begins after this time, or after the end where no other launch fits before it.
     until: Nanos,
     end: Nanos,
     /// A window is at least as long, so that responses end in it.
@@ -117,11 +117,9 @@ impl Launch<'_> {
             prepare(lab, &launches[side], &label(side), stages)?;
             warm_up(lab, &launches[side], stages)
         })?;
-        let another = a.now().since(start) + Nanos(2 * u64::from(least) * length.max(self.least).0);
-        let until = if self.until.max(a.now()) + another > self.end { self.end } else { self.until };
         let mut rounds = 0;
         let mut took = Nanos::ZERO;
-        while rounds < least || !is_of_calls && a.now() + took < until {
+        while rounds < least || !is_of_calls && self.has_time(start, a.now(), took) {
             let start = a.now();
             let second_first = random.random();
             let mut of_side = |side: usize| {
@@ -148,6 +146,13 @@ impl Launch<'_> {
             took = a.now().since(start);
         }
         Ok(())
+    }
+
+    /// True if a window that takes this long has time yet, in a launch that began at `start`.
+    fn has_time(&self, start: Nanos, now: Nanos, took: Nanos) -> bool {
+        // Another launch takes as long as this one until now.
+        let has_another = now + now.since(start) <= self.end;
+        now + took < if has_another { self.until } else { self.end }
     }
 }
 

@@ -193,9 +193,13 @@ pub(super) fn change_words(found: &Finding) -> String {
     }
 }
 
-/// `(-9.0 to -6.2)`, or `(2.1x to 2.3x)`; empty with too few pairs of runs.
+/// An interval whose ends differ by this factor says nothing, and its digits less.
+const NOTHING: f64 = 100.0;
+
+/// `(-9.0 to -6.2)`, or `(2.1x to 2.3x)`; words with too few pairs of runs.
 pub(super) fn interval_words(found: &Finding) -> String {
     match found.ci95 {
+        Some([low, high]) if high > NOTHING * low => "(too wide)".to_owned(),
         None if matches!(found.verdict, Verdict::Slower | Verdict::Faster) => "(each window)".to_owned(),
         None => "(too few)".to_owned(),
         Some([low, high]) if found.ratio >= FACTOR => {
