@@ -12,7 +12,7 @@ thread_local! {
     static FIRST: RefCell<Causes> = RefCell::default();
 }
 
-/// Of all threads of a server: what fails is rare, so that a lock costs nothing that is measured.
+/// The failures of a server's peers, by all threads: they are rare, so a lock costs nothing that is measured.
 static PEERS: Mutex<PeerFailures> =
     Mutex::new(PeerFailures { errors: Errors(BTreeMap::new()), causes: Causes(BTreeMap::new()) });
 
