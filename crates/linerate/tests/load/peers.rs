@@ -113,8 +113,8 @@ fn a_server_says_what_datagrams_are_none_of_its_protocol_and_who_refuses_its_cer
             assert!(!linerate(&["load", url, "-n", "3", "-c", "1"]).status.success());
         };
         let (lines, json) = met(&[&format!("{scheme}://127.0.0.1:0")], loads);
-        let refused = "tls_failed: the client refuses the certificate (received fatal alert: UnknownCA); the client \
-                       has to trust it (serve --authority FILE)";
+        let refused = "tls_failed: the client refuses the certificate (received fatal alert: UnknownCA); \
+                       the client has to trust it (serve --authority FILE)";
         assert!(lines.contains(refused), "{scheme}: {lines}{json}");
     }
 }

@@ -132,6 +132,14 @@ pub struct ComparedCell {
     pub why: Option<WhyReport>,
 }
 
+impl ComparedCell {
+    /// Whether this is the planned cell of this suite: of two builds, the head's is `ID@head`.
+    pub fn is_of(&self, suite: &str, id: &str) -> bool {
+        let id = id.strip_suffix("@head").unwrap_or(id);
+        self.id.strip_prefix(suite).and_then(|rest| rest.strip_prefix(':')).unwrap_or(&self.id) == id
+    }
+}
+
 /// Which functions cost more or less than those of the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -143,6 +151,19 @@ pub struct WhyReport {
     /// What was sampled, for pictures.
     #[serde(skip)]
     pub profile: PairProfile,
+}
+
+/// The functions and system calls that a row spends more or less CPU time in than its baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Reason {
+    pub id: String,
+    pub baseline: String,
+    #[serde(flatten)]
+    pub why: WhyReport,
+    /// Known causes, each with what shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
 }
 
 /// A gate in one line of JSON, for programs that look for change points as well.
