@@ -107,8 +107,8 @@ impl Learner {
             if let (Some(_), Some(served)) = (servers.load.rate, windows.served) {
                 let (name, connections) = (servers.subjects[index].name(), servers.load.connections);
                 return Err(Error::NothingMeasured(format!(
-                    "{name} takes {served} of {connections} connections at a time, and requests at a rate would \
-                     wait for the others without end: -c {served}"
+                    "{name} takes {served} of {connections} connections at a time, and of an open loop \
+                     requests would wait on the others without end: -c {served}"
                 )));
             }
         }
