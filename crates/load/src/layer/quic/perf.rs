@@ -142,6 +142,10 @@ impl ServerProtocol for PerfService {
         Ok(())
     }
 
+    fn name(code: u64) -> String {
+        format!("code {code}")
+    }
+
     fn is_of_a_request(_code: u32) -> bool {
         true
     }

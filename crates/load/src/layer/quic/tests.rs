@@ -78,6 +78,10 @@ impl ServerProtocol for Odd {
         Ok(())
     }
 
+    fn name(code: u64) -> String {
+        code.to_string()
+    }
+
     fn is_of_a_request(_code: u32) -> bool {
         true
     }
