@@ -3,7 +3,7 @@
 use super::Session;
 use crate::error::Error;
 use crate::journal;
-use crate::measurement::PairProfile;
+use crate::measurement::{Outcome, PairProfile, Sides};
 use crate::report::{self, comparison::ComparedCell};
 use crate::stats::verdict::Verdict;
 use crate::subject::Servers;
@@ -69,8 +69,12 @@ impl Session {
         wanted.retain(|[cell, base]| {
             let ids = [cell, base].map(|at| &planned.cells[*at].id);
             let is_known = |known: &PairProfile| known.suite == planned.name && known.cells.each_ref() == ids;
+            let is_measured =
+                |at: &usize| self.units(suite, Sides::One(*at)).any(|unit| unit.outcome == Outcome::Ok);
             let differs = || differing.iter().any(|cell| cell.is_of(&planned.name, ids[0]));
-            (self.why == Why::Always || differs()) && !self.profile.pairs.iter().any(is_known)
+            (self.why == Why::Always || differs())
+                && [*cell, *base].iter().all(is_measured)
+                && !self.profile.pairs.iter().any(is_known)
         });
         wanted
     }

@@ -1,7 +1,7 @@
 //! The sections of a suite: one for each table, and the cells without a number.
 
 use super::anchor;
-use super::{list, plot, sentence, why};
+use super::{list, plot, sentence};
 use crate::layout::{self, GridCell, TextTable};
 use crate::model::{CellReport, PublishedReport, SuiteReport, TableReport};
 use crate::words::{accuracy_name, verdict_name};
@@ -17,9 +17,6 @@ pub(super) fn section(suite: &SuiteReport) -> Markup {
             @if let Some(counted) = layout::counted(suite) {
                 h3 { (counted.title) }
                 (text_table(&counted.title, None, &counted))
-            }
-            @for reason in &suite.reasons {
-                (why::section([&reason.baseline, &reason.id], &reason.why, &reason.hints))
             }
             @if let Some(published) = &suite.published { (published_tables(published, &[])) }
             @if !exceptions.is_empty() {
