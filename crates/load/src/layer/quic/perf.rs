@@ -71,14 +71,6 @@ impl ClientProtocol for Perf {
         Ok(Response { bytes, verified: false, reusable: true })
     }
 
-    fn feed_peer(&mut self, _stream: &mut (), _bytes: &[u8]) -> Result<Option<u64>, u32> {
-        Ok(None)
-    }
-
-    fn finish_peer(&mut self, _stream: &()) -> Result<(), u32> {
-        Ok(())
-    }
-
     fn name(code: u64) -> String {
         format!("code {code}")
     }
@@ -132,18 +124,6 @@ impl ServerProtocol for PerfService {
             return Err(1);
         }
         Ok(Content { piece: self.piece.clone(), total: u64::from_be_bytes(request.bytes) })
-    }
-
-    fn feed_peer(&self, _stream: &mut (), _bytes: &[u8]) -> Result<(), u32> {
-        Ok(())
-    }
-
-    fn finish_peer(&self, _stream: &()) -> Result<(), u32> {
-        Ok(())
-    }
-
-    fn is_of_a_request(_code: u32) -> bool {
-        true
     }
 }
 

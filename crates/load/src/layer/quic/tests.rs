@@ -69,18 +69,6 @@ impl ServerProtocol for Odd {
         let piece = Bytes::from_static(self.response?);
         Ok(Content { total: piece.len() as u64, piece })
     }
-
-    fn feed_peer(&self, _stream: &mut (), _bytes: &[u8]) -> Result<(), u32> {
-        Ok(())
-    }
-
-    fn finish_peer(&self, _stream: &()) -> Result<(), u32> {
-        Ok(())
-    }
-
-    fn is_of_a_request(_code: u32) -> bool {
-        true
-    }
 }
 
 /// A control stream with no settings.
