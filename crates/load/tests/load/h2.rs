@@ -75,7 +75,7 @@ fn a_body_is_sent_and_a_wrong_response_fails_its_stream_alone() {
     assert_a_wrong_response_fails_its_stream_alone(h2_client("h2c", address, 10, 50, 4));
 }
 
-/// Of 50 operations on one connection, a body is sent, and a wrong response fails its stream alone.
+/// Checks 50 operations on one connection: a body is sent, and a wrong response fails its stream alone.
 pub(crate) fn assert_a_wrong_response_fails_its_stream_alone(mut spec: Spec) {
     spec.connections = 1;
     spec.request =

@@ -12,7 +12,7 @@ use linerate_contract::{Cause, ErrorKind, Spec, page};
 const ALPN: &[u8] = b"perf";
 /// Bytes of the length.
 const PREFIX: usize = 8;
-/// What responses are made of: the same piece again and again.
+/// The size of the piece that responses consist of, again and again.
 const PIECE: usize = 64 << 10;
 /// The longest request, in bytes.
 const LONGEST: u64 = 1 << 30;

@@ -35,10 +35,10 @@ pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     type PeerStream: Default + Send;
 
     /// # Errors
-    /// What the spec lacks.
+    /// The spec lacks something.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
-    /// What a connection's first unidirectional stream carries; it has one if there is something.
+    /// The content of a connection's first unidirectional stream; empty: there is no stream.
     fn opening(&self) -> Bytes;
 
     /// Bytes of a request.

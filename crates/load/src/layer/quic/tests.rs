@@ -76,7 +76,7 @@ const SETTINGS: &[u8] = &[0, 4, 0];
 /// Status 200, and a body of two bytes.
 const GOOD: &[u8] = &[1, 3, 0, 0, 0xc0 | 25, 0, 2, b'o', b'k'];
 
-/// What eight requests on one connection, four at the same time, come to.
+/// The result of eight requests on one connection, four at the same time.
 fn against(opening: &'static [u8], response: Result<&'static [u8], u32>) -> Done {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let mut spec = Spec::new(Role::Server, linerate_contract::Layer::H3, Workload::Rr);

@@ -20,7 +20,7 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     type PeerStream: Default + Send;
 
     /// # Errors
-    /// What the spec lacks.
+    /// The spec lacks something.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
     /// All bytes of an operation's stream, of each request.
@@ -31,7 +31,7 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
         None
     }
 
-    /// What a connection's first unidirectional stream carries; it has one if there is something.
+    /// The content of a connection's first unidirectional stream; empty: there is no stream.
     fn opening(&self) -> Bytes;
 
     /// Before the first byte of a response to the request with this number.
