@@ -10,11 +10,17 @@ use std::collections::BTreeMap;
 pub const PROFILE_SCHEMA: &str = "linerate.profile/1";
 
 /// All profiles of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// [`PROFILE_SCHEMA`].
     pub schema: String,
     pub pairs: Vec<PairProfile>,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self { schema: PROFILE_SCHEMA.to_owned(), pairs: Vec::new() }
+    }
 }
 
 /// The profiles of two cells under the same load.

@@ -84,6 +84,15 @@ fn answer_text(answer: &GroupAnswer) -> String {
 fn suite_text(text: &mut String, suite: &SuiteReport) {
     let _ = writeln!(text, "# {}: {}\n", escape(&suite.name), escape(&suite.question));
     suite.tables.iter().for_each(|table| table_text(text, suite, table));
+    if !suite.reasons.is_empty() {
+        let _ = writeln!(text, "## Why\n");
+        lines(text, &layout::reasons(suite));
+    }
+    if let Some(counted) = layout::counted(suite) {
+        let _ = writeln!(text, "{}:\n", counted.title);
+        text_table(text, &counted);
+        text.push('\n');
+    }
     if let Some(published) = &suite.published {
         let _ = writeln!(text, "## As published\n");
         published_text(text, published, &[]);

@@ -4,7 +4,7 @@
 
 mod published;
 
-use super::comparison::ComparisonReport;
+use super::comparison::{ComparisonReport, Reason};
 use super::words::json;
 pub use linerate_analysis::judge::{
     AgainstTruth, Alone, Comparison, Disturbance, DuetReport, Flag, OutcomeWord, Quantity, ShareOf,
@@ -106,6 +106,9 @@ pub struct SuiteReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedReport>,
     pub cells: Vec<CellReport>,
+    /// Rows that were profiled beside their baselines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<Reason>,
 }
 
 /// The axis of offered load, in percent of the closed loop of the same row.

@@ -11,8 +11,8 @@ const OTHERS: f64 = 0.05;
 /// A function is unknown to a side where it has this share of its cost: a call that does nothing has a sample
 /// at times.
 const UNKNOWN: f64 = 0.005;
-/// A function explains nothing if it is most of what its side does, and much more than the difference: its
-/// name is that of a program.
+/// A function explains nothing if it is most of what its side does, and much more than the difference, or if
+/// most of its own time is in system calls: its name is that of a program or of its main loop.
 const MOST: f64 = 0.5;
 const MUCH_MORE: f64 = 1.5;
 /// The least part of a request's CPU time that makes a function one of a side.
@@ -39,17 +39,28 @@ pub(super) struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// By the costs of functions with all that they call, and the whole of both sides.
-    pub(super) fn new(pair: &'a PairProfile, inclusive: &BTreeMap<u32, [f64; 2]>, whole: [f64; 2]) -> Self {
-        let is_of_one_side = |us: &[f64; 2]| {
+    /// By the costs of functions with all that they call, the part of these in system calls, and the whole of
+    /// both sides.
+    pub(super) fn new(
+        pair: &'a PairProfile,
+        inclusive: &BTreeMap<u32, [f64; 2]>,
+        in_calls: &BTreeMap<u32, [f64; 2]>,
+        whole: [f64; 2],
+    ) -> Self {
+        let is_of_one_side = |us: &[f64; 2], in_calls: &[f64; 2]| {
             [(0, 1), (1, 0)].into_iter().any(|(own, other)| {
                 let most = (MOST * whole[own]).max(MUCH_MORE * (whole[own] - whole[other]));
-                us[own] >= LEAST * whole[own] && us[own] <= most && us[other] < OTHERS * us[own]
+                us[own] >= LEAST * whole[own]
+                    && us[own] <= most
+                    && us[other] < OTHERS * us[own]
+                    && in_calls[own] <= MOST * us[own]
             })
         };
         let is_named =
             |name: u32| !is_place(&pair.names[name as usize]) && !is_wrapper(&pair.names[name as usize]);
-        let own = || inclusive.iter().filter(|(name, us)| is_named(**name) && is_of_one_side(us));
+        let of_calls = |name: &u32| in_calls.get(name).unwrap_or(&[0.0; 2]);
+        let own =
+            || inclusive.iter().filter(|(name, us)| is_named(**name) && is_of_one_side(us, of_calls(name)));
         // A function that calls it, and costs the other side little, is not the cause.
         let is_unknown = |us: &[f64; 2]| us[0].min(us[1]) < UNKNOWN * us[0].max(us[1]);
         let unknown_there = own().filter(|(_, us)| is_unknown(us)).map(|(name, _)| *name).collect();
@@ -131,6 +142,15 @@ impl<'a> Labels<'a> {
         });
         (known + at) as u32
     }
+}
+
+/// The functions of a stack that is in a system call; none of another.
+pub(super) fn callers_in_system_call(pair: &PairProfile, stack: u32) -> BTreeSet<u32> {
+    let frames = &pair.stacks[stack as usize];
+    let in_kernel: Vec<&str> =
+        frames.iter().filter_map(|frame| pair.names[*frame as usize].strip_prefix(KERNEL)).collect();
+    let is_in_call = of_kernel(&in_kernel).is_some_and(|group| group.contains("(2)"));
+    if is_in_call { frames.iter().copied().collect() } else { BTreeSet::new() }
 }
 
 /// True for code without a name.

@@ -2,8 +2,8 @@
 //! both in alternating windows.
 //!
 //! Each sample belongs to one function, so the parts add up to the whole. It is the outermost function that
-//! one side alone has, with all that it calls; else one that costs the other side little; else the innermost
-//! one, or the system call.
+//! one side alone has, with all that it calls, unless that is system calls for the most part; else one that
+//! costs the other side little; else the innermost one, or the system call.
 
 mod calls;
 mod causes;
@@ -113,7 +113,8 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     let (cpu, _) = difference(&of_cpu)?;
     let whole = cpu.us[0].max(cpu.us[1]);
     let inclusive = costs(&rounds, |stack| pair.stacks[stack as usize].iter().copied().collect());
-    let labels = Labels::new(pair, &mean_costs(&inclusive), cpu.us);
+    let in_calls = costs(&rounds, |stack| label::callers_in_system_call(pair, stack));
+    let labels = Labels::new(pair, &mean_costs(&inclusive), &mean_costs(&in_calls), cpu.us);
     let parts = costs(&rounds, |stack| BTreeSet::from([labels.of_stack(stack)]));
     let leaves = costs(&rounds, |stack| pair.stacks[stack as usize].last().copied().into_iter().collect());
     let (leaves, inclusive) = (mean_costs(&leaves), mean_costs(&inclusive));

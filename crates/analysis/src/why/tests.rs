@@ -57,6 +57,24 @@ fn with<'a>(further: &[(&'a [&'a str], f64)]) -> Vec<(&'a [&'a str], f64)> {
 }
 
 #[test]
+fn a_main_loop_that_is_mostly_system_calls_is_told_by_them() {
+    let mut random = Pcg64::seed_from_u64(3);
+    let send = ["main", "poll_loop", "forward", "[k] do_syscall_64", "[k] __sys_sendto", "[k] tcp_sendmsg"];
+    let connect =
+        ["main", "poll_loop", "connect_server", "[k] do_syscall_64", "[k] __sys_connect", "[k] tcp"];
+    let head = with(&[(&send, 6.0), (&connect, 4.0), (&["main", "poll_loop", "parse_header"], 3.0)]);
+    let found = explain(&profile(&head, PLAIN, 9, &mut random)).unwrap();
+    let names: Vec<(&str, Option<&str>)> =
+        found.functions.iter().map(|one| (one.name.as_str(), one.caller.as_deref())).collect();
+    let expected = [
+        ("sendto(2)", Some("forward")),
+        ("connect(2)", Some("connect_server")),
+        ("parse_header", Some("poll_loop")),
+    ];
+    assert_eq!(names, expected, "{found:?}");
+}
+
+#[test]
 fn a_cheap_function_of_both_that_calls_a_planted_one_is_not_the_cause() {
     let mut random = Pcg64::seed_from_u64(3);
     let head = with(&[

@@ -30,7 +30,7 @@ pub(super) struct Symbols {
     /// The kernel's list is the same for all processes, and long.
     kernel: Symbolizer,
     user: Symbolizer,
-    /// Names by process.
+    /// The names of each process.
     found: BTreeMap<u32, Names>,
 }
 

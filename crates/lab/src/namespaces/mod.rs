@@ -116,8 +116,7 @@ impl Namespaces {
     fn spawn(&mut self, kind: Kind, launch: &Launch, command: &CommandLine) -> Result<ProcessId, LabError> {
         let process = ProcessId(self.next_process);
         self.next_process += 1;
-        let is_server = kind == Kind::System && launch.role == Role::Server;
-        let sampled = if is_server { self.sampling } else { Sampling::Off };
+        let sampled = if kind == Kind::System { self.sampling } else { Sampling::Off };
         let spawn = Spawn {
             process,
             host: launch.host,

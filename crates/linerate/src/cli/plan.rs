@@ -10,7 +10,7 @@ use crate::measurement::{
     ComparisonKind, LatencyMargin, PlannedArm, PlannedComparison, PlannedSource, Subject,
 };
 use crate::plan::Choice;
-use crate::session::{HostRequest, Request, fresh_seed};
+use crate::session::{HostRequest, Request, Why, fresh_seed};
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,7 +52,8 @@ impl From<&RunArgs> for Request {
         };
         let selection = &args.selection;
         let request = request(Choice::from(selection), &selection.cells, &args.run, &[]);
-        Self { budget: args.budget, hosts, is_bare: true, ..request }
+        let why = if args.why { Why::Always } else { Why::Never };
+        Self { budget: args.budget, hosts, is_bare: true, why, ..request }
     }
 }
 
@@ -81,6 +82,7 @@ impl CompareFlags {
         Request {
             budget: Some(self.settings.judge.budget.unwrap_or(BUDGET)),
             is_bare: !self.given.has::<Settings>() && !self.given.has::<BuildFlags>(),
+            why: self.why.chosen(),
             ..request(choice, &self.cells, &self.run, &[])
         }
     }

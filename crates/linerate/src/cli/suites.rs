@@ -96,6 +96,8 @@ pub struct RunFlags {
   linerate run proxy --quick             a first table, under four minutes
   linerate run proxy                     more rows and narrower intervals, a quarter of an hour
   linerate run proxy --only '*/haproxy*' these cells and their baselines
+  linerate run proxy --only '*/haproxy*' --why
+                                         and which functions they spend their CPU time in
   linerate run proxy --only nginx/haproxy-tcp --probe
                                          and how much each role decides
   linerate run proxy --budget 10m        ten minutes, spent on wide intervals
@@ -112,6 +114,11 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub hosts: HostArgs,
+
+    /// Profile rows beside their baselines after a suite: functions and system calls that cost more,
+    /// 6 s a row
+    #[arg(long, conflicts_with_all = ["host", "server_at"])]
+    pub why: bool,
 
     #[command(flatten)]
     pub run: RunFlags,

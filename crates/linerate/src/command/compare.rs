@@ -221,7 +221,7 @@ pub(super) fn measure(
     let end = session.measure(&mut |event| match event {
         // On a terminal the answer is alone; it has what the time can find where that matters.
         Event::Prospect(found) if !is_shown && !flags.run.quiet => note(&prospect(&found)),
-        Event::Prospect(_) | Event::Suite(_) => {}
+        Event::Prospect(_) | Event::Suite(..) => {}
     });
     // What was measured before a disk was full has its answer, too.
     let has_units = !session.made().units.is_empty();

@@ -5,7 +5,7 @@ use crate::cli::RunArgs;
 use crate::error::Error;
 use crate::measurement::Outcome;
 use crate::output::{self, note, warn};
-use crate::report;
+use crate::report::{self, comparison::with_profile};
 use crate::session::{End, Event, Request, Session};
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,12 +21,13 @@ pub fn run(args: &RunArgs, script: Option<&Path>, terminal: Terminal) -> Result<
     let mut session = Session::open(&Request::from(args), script)?;
     let end = session.measure(&mut |event| {
         let is_shown = !has_json_alone(&args.run);
-        if let (Event::Suite(suite), true) = (event, is_shown) {
-            let report = report::from_stored(&suite);
+        if let (Event::Suite(suite, profile), true) = (event, is_shown) {
+            let report = with_profile(report::from_stored(&suite), profile);
             warn(output::print(&report::TERMINAL.render(&report, terminal.style(args.long))));
         }
     });
     let report = report::build(session.run(), session.made());
+    let report = with_profile(report, session.profile().clone());
     publish(&report, session.folder(), &args.run);
     session.folder().map(report_note).into_iter().for_each(|text| note(&text));
     match (end?, session.folder()) {

@@ -31,7 +31,7 @@ use crate::journal::{self, Journal};
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError, Site};
 use crate::measurement::journal::Journal as Units;
-use crate::measurement::{Learned, PlannedComparison, PlannedSuite, RUN_SCHEMA, Run, Stored, Unit};
+use crate::measurement::{Learned, PlannedComparison, PlannedSuite, Profile, RUN_SCHEMA, Run, Stored, Unit};
 use crate::placement;
 use crate::plan;
 use crate::programs::{self, Programs};
@@ -58,8 +58,9 @@ pub enum End {
 pub enum Event {
     /// Before the units of a comparison, and once more after the first of them.
     Prospect(Prospect),
-    /// All of a suite is measured, or as much as there was when the run was interrupted.
-    Suite(Box<Stored>),
+    /// All of a suite is measured, or as much as there was when the run was interrupted; with the profiles of
+    /// the run so far.
+    Suite(Box<Stored>, Profile),
 }
 
 /// A run that is going on.
@@ -85,6 +86,7 @@ pub struct Session {
     /// Processes that setups have left in the background end with these.
     tethers: Vec<Tether>,
     why: Why,
+    profile: Profile,
 }
 
 impl Session {
@@ -149,6 +151,8 @@ impl Session {
         };
         let servers = run.servers();
         let servers = servers.map(|(subjects, load)| Servers::new(subjects, load, run.learned.clone()));
+        // A run that goes on keeps its own.
+        let profile = journal.folder().and_then(journal::profile).unwrap_or_default();
         let progress = Progress::new(&run, made.units.len() as u64, request.quiet);
         Ok(Self {
             registry,
@@ -166,6 +170,7 @@ impl Session {
             interrupted,
             tethers: Vec::new(),
             why: request.why,
+            profile,
         })
     }
 
@@ -186,7 +191,7 @@ impl Session {
                 Err(error) => Err(error),
             };
             if self.has_trials(suite) || matches!(end, Ok(End::Complete)) {
-                on(Event::Suite(Box::new(self.part(suite))));
+                on(Event::Suite(Box::new(self.part(suite)), self.profile.clone()));
             }
             if !matches!(end, Ok(End::Complete)) {
                 break;
@@ -220,6 +225,11 @@ impl Session {
     /// The content of the run's journal so far.
     pub fn made(&self) -> &Units {
         &self.made
+    }
+
+    /// The profiles of the run so far.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
     }
 
     fn questions(&self) -> Made<'_> {

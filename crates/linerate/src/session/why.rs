@@ -3,14 +3,14 @@
 use super::Session;
 use crate::error::Error;
 use crate::journal;
-use crate::measurement::{PROFILE_SCHEMA, Profile};
+use crate::measurement::PairProfile;
 use crate::report;
 use crate::stats::verdict::Verdict;
 use crate::subject::Servers;
 use crate::trial::{self, Context};
 use std::time::Duration;
 
-/// The profiles' part of the budget, and the most that they take where the user does not ask for them.
+/// The profiles' part of the budget where the user does not ask for them, and the most of a pair.
 const OF_BUDGET: u32 = 5;
 const MOST: Duration = Duration::from_secs(5);
 
@@ -25,26 +25,24 @@ pub enum Why {
 }
 
 impl Session {
-    /// Profiles the pairs of servers that differ, or all.
+    /// Profiles the pairs of a suite that differ, or all.
     ///
     /// # Errors
     /// The user stopped the run, the lab is lost, or the profile cannot be written.
     pub(super) fn explain(&mut self, suite: usize) -> Result<(), Error> {
-        let are_started = self.servers.as_ref().is_some_and(Servers::are_started_here);
+        let are_started = self.servers.as_ref().is_none_or(Servers::are_started_here);
         if self.why == Why::Never || !are_started || self.script.is_some() {
-            return Ok(());
-        }
-        // A run that goes on keeps its own.
-        if self.why == Why::Differences && self.folder().and_then(journal::profile).is_some() {
             return Ok(());
         }
         let pairs = self.unexplained(suite);
         if pairs.is_empty() || self.second.is_none() {
             return Ok(());
         }
-        let budget = self.run.budget.map_or(MOST, |budget| Duration::from(budget) / OF_BUDGET);
-        let time = if self.why == Why::Always { MOST } else { budget.min(MOST) } / pairs.len() as u32;
-        let mut profile = Profile { schema: PROFILE_SCHEMA.into(), pairs: Vec::new() };
+        let of_budget = self.run.budget.map_or(MOST, |budget| Duration::from(budget) / OF_BUDGET);
+        let time = match self.why {
+            Why::Always => MOST,
+            _ => MOST.min(of_budget / pairs.len() as u32),
+        };
         for cells in pairs {
             let planned = &self.run.suites[suite];
             self.progress.stage(planned, "profiling both sides");
@@ -54,22 +52,34 @@ impl Session {
             let Some(second) = &mut self.second else { continue };
             let labs = [self.lab.as_mut(), second.as_mut()];
             let found = trial::profile::run(labs, context, planned, cells, time, self.run.seed)?;
-            profile.pairs.push(found);
+            self.profile.pairs.push(found);
+            if let Some(folder) = self.journal.folder() {
+                journal::write_profile(folder, &self.profile)?;
+            }
         }
-        let Some(folder) = self.journal.folder() else { return Ok(()) };
-        journal::write_profile(folder, &profile)
+        Ok(())
     }
 
-    /// The pairs of cells, each with its baseline, that are to be explained.
+    /// The pairs of cells, each with its baseline, that are to be explained and have no profile yet.
     fn unexplained(&self, suite: usize) -> Vec<[usize; 2]> {
-        let report = report::build(&self.run, &self.made);
-        let Some(comparison) = report.comparison else { return Vec::new() };
-        let planned = &self.run.suites[suite].cells;
-        let is_meant = |verdict: Verdict| {
-            self.why == Why::Always || matches!(verdict, Verdict::Slower | Verdict::Faster)
-        };
-        let of_cell = |id: &String| planned.iter().position(|cell| cell.id == *id);
-        let chosen = comparison.cells.iter().filter(|cell| is_meant(cell.verdict));
-        chosen.filter_map(|cell| Some([of_cell(&cell.id)?, 0])).collect()
+        let planned = &self.run.suites[suite];
+        let pairs = planned.pairs.iter().filter(|pair| pair.no_duet.is_none());
+        let pairs = pairs.filter_map(|pair| planned.places(pair)).filter(|[cell, base]| cell != base);
+        let (mut wanted, differing): (Vec<_>, Vec<_>) = (pairs.collect(), self.differing());
+        wanted.retain(|[cell, base]| {
+            let ids = [cell, base].map(|at| &planned.cells[*at].id);
+            let is_known = |known: &PairProfile| known.suite == planned.name && known.cells.each_ref() == ids;
+            let is_meant = self.why == Why::Always || differing.contains(ids[0]);
+            is_meant && !self.profile.pairs.iter().any(is_known)
+        });
+        wanted
+    }
+
+    /// The ids of cells that are slower or faster than their baseline.
+    fn differing(&self) -> Vec<String> {
+        let comparison = report::build(&self.run, &self.made).comparison;
+        let cells = comparison.map_or_else(Vec::new, |comparison| comparison.cells);
+        let differs = |verdict: Verdict| matches!(verdict, Verdict::Slower | Verdict::Faster);
+        cells.into_iter().filter(|cell| differs(cell.verdict)).map(|cell| cell.id).collect()
     }
 }

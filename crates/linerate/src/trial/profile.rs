@@ -1,5 +1,5 @@
-//! Profiles of two cells under the same load: in each launch, windows of both by turns, with samples of the
-//! servers. They decide nothing.
+//! Profiles of two cells under the same load: in each launch, windows of both by turns, with samples of their
+//! servers and relays. They decide nothing.
 
 use super::duet::both_stages;
 use super::launch::{Launches, TimedWindow, alone};
@@ -17,6 +17,8 @@ use std::time::Duration;
 const LAUNCHES: u32 = 3;
 /// One side's window. Short ones alternate often, which is how the sides have the same noise.
 const WINDOW: Nanos = Nanos(100_000_000);
+/// The shortest window of clients that count whole seconds.
+const SECOND: Nanos = Nanos(1_000_000_000);
 /// Windows of a launch, also where its share of the time is used.
 const LEAST_ROUNDS: u32 = 4;
 /// The launch whose system calls are recorded: windows, their length, and its part of the time.
@@ -98,13 +100,10 @@ impl Launch<'_> {
     ) -> Result<(), Stopped> {
         let is_of_calls = self.what == Sampling::Calls;
         let (length, least) = if is_of_calls { (CALL_WINDOW, CALL_ROUNDS) } else { (WINDOW, LEAST_ROUNDS) };
-        let of = |side: usize| {
-            // In one network the sides have a port each.
-            let window = TimedWindow { second: side == 1, ..alone(length.max(self.least)) };
-            Launches::new(context, &self.suite.cells[self.cells[side]], Some(window))
-                .map_err(|reason| failed(Stage::Start, reason, String::new()))
-        };
-        let launches = [of(0)?, of(1)?];
+        let mut launches = self.launches(context, length.max(self.least))?;
+        if launches.iter().any(Launches::counts_whole_seconds) {
+            launches = self.launches(context, SECOND.max(self.least))?;
+        }
         let start = a.now();
         let label = |side: usize| Label {
             suite: self.suite.name.clone(),
@@ -148,6 +147,17 @@ impl Launch<'_> {
         Ok(())
     }
 
+    /// The processes of both sides, with a client that works for this time.
+    fn launches(&self, context: Context<'_>, length: Nanos) -> Result<[Launches; 2], Stopped> {
+        let of_side = |side: usize| {
+            // In one network the sides have a port each.
+            let window = TimedWindow { second: side == 1, ..alone(length) };
+            Launches::new(context, &self.suite.cells[self.cells[side]], Some(window))
+                .map_err(|reason| failed(Stage::Start, reason, String::new()))
+        };
+        Ok([of_side(0)?, of_side(1)?])
+    }
+
     /// True if a window that takes this long has time yet, in a launch that began at `start`.
     fn has_time(&self, start: Nanos, now: Nanos, took: Nanos) -> bool {
         // Another launch takes as long as this one until now.
@@ -156,7 +166,8 @@ impl Launch<'_> {
     }
 }
 
-/// What is known of a window of one side: operations, CPU time of the server, samples, counts of the kernel.
+/// What is known of a window of one side: operations, CPU time of server and relays, samples, counts of the
+/// kernel.
 type Side = (u64, Nanos, StackSample, BTreeMap<Count, u64>);
 
 fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {
@@ -165,6 +176,7 @@ fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {
         .read(&run)
         .and_then(|found| launches.check(&found).map(|()| found))
         .map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
-    let cpu = run.cpu.iter().find(|(role, _)| *role == Role::Server).map_or(Nanos::ZERO, |(_, time)| *time);
+    let of_systems = run.cpu.iter().filter(|(role, _)| *role != Role::Client);
+    let cpu = Nanos(of_systems.map(|(_, time)| time.0).sum());
     Ok((measurement.operations, cpu, run.record.sample.unwrap_or_default(), run.record.counts))
 }

@@ -107,6 +107,26 @@ fn equal_servers_name_nothing() {
     assert!(out.stdout.contains("no function needs more or less CPU"), "{}", out.stdout);
 }
 
+#[test]
+fn a_row_of_a_suite_is_explained_beside_its_baseline() {
+    let Some(_machine) = machine() else { return };
+    let folder = Folder::new("why-suite");
+    let words = ["run", "proxy", "--only", "nginx/haproxy-tcp", "--quick", "--rounds", "1", "--why"];
+    let out = Output::run(command(&words).args(["--out", folder.str()]));
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let report: Value = serde_json::from_str(&folder.read("report.json")).unwrap();
+    let reason = &report["suites"][0]["reasons"][0];
+    assert_eq!([&reason["id"], &reason["baseline"]], ["nginx/haproxy-tcp", "nginx/direct"]);
+    // The proxy connects to the server once for each connection of a client.
+    let calls = reason["calls"].as_array().unwrap();
+    assert!(calls.iter().any(|call| call["name"] == "connect(2)"), "{calls:?}");
+    assert!(out.stdout.contains("why nginx/haproxy-tcp beside nginx/direct: "), "{}", out.stdout);
+    assert!(folder.read("report.md").contains("| nginx/direct | "), "the counts of both rows");
+    let again = Output::run(command(&["report", folder.str()]).arg("--long"));
+    assert!(again.stdout.contains("System calls and packets for an operation"), "{}", again.stdout);
+    assert_eq!(folder.read("report.html").matches("data:image/svg+xml;base64,").count(), 3);
+}
+
 /// The first line of a server in Python or Node.js, with a planted function and without.
 fn first_of(name: &str, (file, text): (&str, &str), command: &str) -> Option<(Output, String)> {
     let program = command.split(' ').next().unwrap_or_default();

@@ -39,6 +39,7 @@ pub(super) fn suite(
         }),
         tables,
         published: document,
+        reasons: Vec::new(),
     }
 }
 

@@ -23,7 +23,7 @@ pub use model::*;
 pub use sentence::prospect;
 pub use stored::of_stored;
 pub use why::with_profile;
-pub(crate) use why::{change_words, values};
+pub(crate) use why::{change_words, count_name, values};
 
 use crate::model::SuiteReport;
 use linerate_analysis::judge::SortedJournal;

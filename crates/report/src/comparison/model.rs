@@ -145,6 +145,19 @@ pub struct WhyReport {
     pub profile: PairProfile,
 }
 
+/// The functions and system calls that a row spends more or less CPU time in than its baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Reason {
+    pub id: String,
+    pub baseline: String,
+    #[serde(flatten)]
+    pub why: WhyReport,
+    /// Known causes, each with what shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
 /// A gate in one line of JSON, for programs that look for change points as well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]

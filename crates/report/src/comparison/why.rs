@@ -1,12 +1,12 @@
 //! Where a difference comes from: the lines below the table, and the sentence.
 
 use super::hints::{call_words, hints};
-use super::model::{ComparedCell, ComparisonReport, WhyReport};
+use super::model::{ComparedCell, ComparisonReport, Reason, WhyReport};
 use crate::model::Report;
 use crate::numbers::share;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::why::{CostDifference, CountDifference, Explanation, FunctionDifference, explain};
-use linerate_model::{Count, Profile};
+use linerate_model::{Count, PairProfile, Profile};
 
 /// Functions on the terminal, in the sentence and on the page.
 const LINES: usize = 3;
@@ -20,19 +20,37 @@ const LONGEST: usize = 44;
 /// The report with what its profiles show.
 #[must_use]
 pub fn with_profile(mut report: Report, profile: Profile) -> Report {
-    let Some(comparison) = &mut report.comparison else { return report };
     for pair in profile.pairs {
-        let Some(cell) = comparison.cells.iter_mut().find(|cell| cell.id == pair.cells[0]) else { continue };
-        let explanation = explain(&pair);
-        let sentence = match &explanation {
-            Some(found) => sentence(found),
-            None if pair.lacking.is_empty() => "too few samples".to_owned(),
-            None => pair.lacking.join("; "),
-        };
-        cell.why = Some(WhyReport { sentence, explanation, profile: pair });
-        cell.hints = hints_of(cell);
+        let [id, baseline] = pair.cells.clone();
+        let suite = report.suites.iter_mut().find(|suite| suite.name == pair.suite);
+        match (&mut report.comparison, suite) {
+            (Some(comparison), _) => {
+                let Some(cell) = comparison.cells.iter_mut().find(|cell| cell.id == id) else { continue };
+                cell.why = Some(WhyReport::from(pair));
+                cell.hints = hints_of(cell);
+            }
+            (None, Some(suite)) => {
+                let why = WhyReport::from(pair);
+                let found = why.explanation.as_ref();
+                let hints = hints(found.map_or(&[][..], |found| &found.counts), found);
+                suite.reasons.push(Reason { id, baseline, why, hints });
+            }
+            (None, None) => {}
+        }
     }
     report
+}
+
+impl From<PairProfile> for WhyReport {
+    fn from(profile: PairProfile) -> Self {
+        let explanation = explain(&profile);
+        let sentence = match &explanation {
+            Some(found) => sentence(found),
+            None if profile.lacking.is_empty() => "too few samples".to_owned(),
+            None => profile.lacking.join("; "),
+        };
+        Self { sentence, explanation, profile }
+    }
 }
 
 /// Lines for a terminal: at most three for one subject, one for each of several.
@@ -124,7 +142,12 @@ fn count_parts(cell: &ComparedCell) -> Vec<String> {
 
 /// Such as `segments 2.00 -> 3.00 per request`.
 pub(crate) fn count_words(found: &CountDifference) -> String {
-    let name = match found.count {
+    let [base, head] = found.per_operation;
+    format!("{} {base:.2} -> {head:.2} per request", count_name(found.count))
+}
+
+pub(crate) fn count_name(count: Count) -> &'static str {
+    match count {
         Count::Segments => "TCP segments",
         Count::Retransmissions => "retransmissions",
         Count::DelayedAcks => "delayed ACKs",
@@ -133,9 +156,7 @@ pub(crate) fn count_words(found: &CountDifference) -> String {
         Count::InvoluntarySwitches => "involuntary context switches",
         Count::MinorFaults => "page faults",
         Count::MajorFaults => "page faults from disk",
-    };
-    let [base, head] = found.per_operation;
-    format!("{name} {base:.2} -> {head:.2} per request")
+    }
 }
 
 fn of_functions(cell: &ComparedCell) -> Vec<String> {

@@ -45,7 +45,7 @@ pub(super) fn render_below(report: &Report, above: &Markup) -> String {
         (top::top(report))
         @for suite in &report.suites { (suite::section(suite)) }
         @if let Some(compared) = &report.comparison {
-            (why::section(compared))
+            (why::sections(compared))
             (comparison::section(compared))
         }
         (run::section(report))

@@ -1,7 +1,7 @@
 //! Where a difference comes from, as a section of a page: a table of functions, and flame graphs.
 
 use super::text_table;
-use crate::comparison::{ComparedCell, ComparisonReport, WhyReport, change_words, values};
+use crate::comparison::{ComparisonReport, WhyReport, change_words, values};
 use crate::layout::TextTable;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,27 +18,28 @@ const LARGE: usize = 250_000;
 const NARROWEST: f64 = 0.1;
 const NARROW: f64 = 1.0;
 
-pub(super) fn section(comparison: &ComparisonReport) -> Markup {
+pub(super) fn sections(comparison: &ComparisonReport) -> Markup {
+    let base = comparison.commands.first().map_or("the baseline", |base| base.name.as_str());
     html! {
         @for cell in &comparison.cells {
-            @if let Some(why) = &cell.why { (of_cell(cell, why, comparison)) }
+            @if let Some(why) = &cell.why { (section([base, &cell.id], why, &cell.hints)) }
         }
     }
 }
 
-fn of_cell(cell: &ComparedCell, why: &WhyReport, comparison: &ComparisonReport) -> Markup {
-    let base = comparison.commands.first().map_or("the baseline", |base| base.name.as_str());
+/// The reason of one subject beside its baseline, whose name is the first.
+pub(super) fn section(names: [&str; 2], why: &WhyReport, hints: &[String]) -> Markup {
     let functions = why.explanation.as_ref().map_or(&[][..], |found| &found.functions);
     html! {
         section {
-            h2 { "Why: " (cell.id) " beside " (base) }
+            h2 { "Why: " (names[1]) " beside " (names[0]) }
             p { (why.sentence) }
-            @if !functions.is_empty() { (text_table("functions", None, &table(functions, [base, &cell.id]))) }
+            @if !functions.is_empty() { (text_table("functions", None, &table(functions, names))) }
             @let calls = why.explanation.as_ref().map_or(&[][..], |found| &found.calls);
-            @if !calls.is_empty() { (text_table("calls", None, &of_calls(calls, [base, &cell.id]))) }
-            @if !cell.hints.is_empty() { ul { @for hint in &cell.hints { li { (hint) } } } }
+            @if !calls.is_empty() { (text_table("calls", None, &of_calls(calls, names))) }
+            @if !hints.is_empty() { ul { @for hint in hints { li { (hint) } } } }
             @for what in &why.profile.lacking { p.caption { (what) } }
-            @for (title, picture) in pictures(&why.profile, [base, &cell.id]) {
+            @for (title, picture) in pictures(&why.profile, names) {
                 details {
                     summary { (title) }
                     div.scroll tabindex="0" role="region" aria-label=(title) {

@@ -234,6 +234,11 @@ impl Launches {
         self.timeout
     }
 
+    /// Whether the client is a program that does not implement the contract.
+    pub(super) fn counts_whole_seconds(&self) -> bool {
+        self.output.is_some()
+    }
+
     /// Flags of the roles' placement on CPUs.
     pub(super) fn flags(&self) -> &[LabFlag] {
         &self.pins.flags
