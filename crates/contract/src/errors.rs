@@ -126,6 +126,13 @@ impl Causes {
     }
 }
 
+/// What the peers of a server have done wrong.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerFailures {
+    pub errors: Errors,
+    pub causes: Causes,
+}
+
 /// Counts by kind. Kinds with a count of 0 are absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]

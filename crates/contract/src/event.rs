@@ -1,7 +1,7 @@
 //! A program's output: JSON lines on stdout, one event each.
 
 use crate::datagram::Report;
-use crate::{Bytes, Causes, Counts, Errors, Nanos};
+use crate::{Bytes, Causes, Counts, Errors, Nanos, PeerFailures};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,6 +17,8 @@ pub enum Event {
     Sample(Sample),
     /// A server's `TCP_INFO` at the end of a TCP stream; optional, one for each connection.
     Tcp(TcpInfo),
+    /// What the peers of a server have done wrong so far; optional, at the first of a kind and at the end.
+    Peers(PeerFailures),
     /// The task is done; the last line of a client.
     Done(Box<Done>),
     /// The program's description; the only line of role `describe`.

@@ -49,7 +49,7 @@ pub mod window;
 pub use alternation::Alternation;
 pub use body::Body;
 pub use content::{crc32, page};
-pub use errors::{Cause, Causes, ErrorKind, Errors, TlsFailure};
+pub use errors::{Cause, Causes, ErrorKind, Errors, PeerFailures, TlsFailure};
 pub use event::{
     Adherence, Datagrams, Describe, Done, Event, EventCounts, HandshakeCounts, RequestCounts, Sample,
     StreamCounts, TcpEnds, TcpInfo,

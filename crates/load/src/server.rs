@@ -6,6 +6,7 @@
 
 mod workers;
 
+use crate::cause::print_peers;
 use crate::held::{Surplus, give_back};
 use crate::listener::Listener;
 use crate::process::{Signals, emit, spawn};
@@ -96,6 +97,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
     }
     emit(&Event::Ready { address });
     signals.wait();
+    print_peers();
     Ok(())
 }
 

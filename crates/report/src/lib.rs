@@ -38,6 +38,7 @@ pub mod load_flows;
 mod load_json;
 pub mod load_repeats;
 pub mod load_series;
+pub mod load_served;
 pub mod load_sweep;
 mod markdown;
 pub mod merged;

@@ -266,10 +266,14 @@ pub(super) fn failures(errors: &Errors, good: u64) -> String {
     if failed == 0 {
         return "none".into();
     }
-    let kinds: Vec<String> =
-        errors.0.iter().map(|(kind, n)| format!("{} {}", kind.name(), count(*n))).collect();
     let share = plain(failed as f64 / all as f64 * 100.0);
-    format!("{} of {} ({share} %): {}", count(failed), count(all), kinds.join(", "))
+    format!("{} of {} ({share} %): {}", count(failed), count(all), by_kind(errors))
+}
+
+/// `reset 10, timeout 2`
+pub(super) fn by_kind(errors: &Errors) -> String {
+    let kinds = errors.0.iter().map(|(kind, n)| format!("{} {}", kind.name(), count(*n)));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 fn latencies(out: &mut String, done: &Done) {

@@ -2,7 +2,7 @@
 //! next step.
 
 use super::numbers::plain;
-use linerate_contract::{Done, ErrorKind, Layer, Spec, TlsFailure};
+use linerate_contract::{Done, ErrorKind, Layer, Role, Spec, TlsFailure};
 #[cfg(test)]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,6 +50,7 @@ pub(super) fn causes(spec: &Spec, done: &Done) -> Vec<CauseJson> {
 fn usual(spec: &Spec, kind: ErrorKind) -> Option<String> {
     let seconds = plain(spec.timeout_ns.as_secs_f64());
     match kind {
+        _ if spec.role == Role::Server => None,
         ErrorKind::Timeout => Some(format!("no whole response within {seconds} s")),
         ErrorKind::ConnectTimeout => Some(format!("no connection and handshake within {seconds} s")),
         _ => None,
@@ -59,6 +60,9 @@ fn usual(spec: &Spec, kind: ErrorKind) -> Option<String> {
 /// The next step, where one is known.
 fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) -> Option<&'static str> {
     let layer = spec.layer;
+    if spec.role == Role::Server {
+        return next_step_of_client(kind, tls, text);
+    }
     let is_plain = matches!(layer, Layer::Http | Layer::WebSocket | Layer::H2c);
     match kind {
         _ if text.contains("speaks TLS") => Some("the URL with TLS: https, h2, wss"),
@@ -89,6 +93,19 @@ fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) 
     }
 }
 
+/// The next step for the client of a server.
+fn next_step_of_client(kind: ErrorKind, tls: Option<TlsFailure>, text: &str) -> Option<&'static str> {
+    match (kind, tls) {
+        _ if text.contains("speaks TLS") => Some("serve a URL with TLS: https, h2, wss"),
+        _ if text.contains("speaks HTTP/2") => Some("serve a URL of HTTP/2: h2c, h2"),
+        _ if text.contains("speaks HTTP/1.1") => Some("the client's URL with TLS, or serve http"),
+        (ErrorKind::TlsFailed, Some(TlsFailure::ClientCertificate)) => {
+            Some("the client has to trust it (serve --authority FILE), or not to verify it (--insecure)")
+        }
+        _ => None,
+    }
+}
+
 fn next_of_tls(failure: TlsFailure) -> Option<&'static str> {
     match failure {
         TlsFailure::UnknownAuthority => Some("--authority FILE to trust it, or --insecure"),
@@ -104,7 +121,7 @@ fn next_of_tls(failure: TlsFailure) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_contract::{Cause, Role, Workload};
+    use linerate_contract::{Cause, Workload};
 
     fn shown(layer: Layer, kind: ErrorKind, cause: Option<Cause>) -> String {
         let mut done = Done::default();

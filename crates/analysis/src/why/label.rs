@@ -181,7 +181,8 @@ fn of_kernel(functions: &[&str]) -> Option<String> {
     let call = call.or_else(|| first()?.strip_prefix("do_"));
     if let Some(call) = call {
         let name = base(call);
-        let name = name.strip_prefix("new").unwrap_or(&name);
+        // Its function has another name than the call.
+        let name = if name == "sendfile64" { "sendfile" } else { name.strip_prefix("new").unwrap_or(&name) };
         return Some(format!("{name}(2){}", if is_late { ": interrupts and wake-ups" } else { "" }));
     }
     if is_late {
@@ -204,6 +205,7 @@ mod tests {
             (&["entry_SYSCALL_64", "do_syscall_64", "__x64_sys_write", "tcp_sendmsg"][..], Some("write(2)")),
             (&["do_syscall_64", "__x64_sys_sendto.isra.0", "copy"], Some("sendto(2)")),
             (&["do_syscall_64", "ksys_write", "try_to_wake_up"], Some("write(2)")),
+            (&["do_syscall_64", "__x64_sys_sendfile64", "do_splice_direct"], Some("sendfile(2)")),
             (&["do_syscall_64", "do_writev", "tcp_sendmsg"], Some("writev(2)")),
             (
                 &["do_syscall_64", "ksys_read", "_raw_spin_unlock_irqrestore"],

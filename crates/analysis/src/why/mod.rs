@@ -39,7 +39,8 @@ pub struct Explanation {
     pub rounds: u32,
     /// All CPU time of the servers, while they were sampled.
     pub cpu: CostDifference,
-    /// Functions whose difference is certain, the largest first.
+    /// Functions whose difference is certain, the largest first; after them what the kernel needs more beside
+    /// them.
     pub functions: Vec<FunctionDifference>,
     /// The part of the whole difference that they are; absent where the whole is not certain.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +121,7 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     let (leaves, inclusive) = (mean_costs(&leaves), mean_costs(&inclusive));
     let launches: Vec<u32> = rounds.iter().map(|sides| sides[0].launch).collect();
     let times = [1, 0].map(|side| times(&rounds, side));
-    let functions: Vec<FunctionDifference> = certain(&parts, whole, &launches)
+    let mut functions: Vec<FunctionDifference> = certain(&parts, whole, &launches)
         .into_iter()
         .filter(|(label, _)| !label::is_late(labels.name(*label)))
         .map(|(label, cost)| FunctionDifference {
@@ -131,6 +132,13 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
             total_us: inclusive.get(&label).copied().unwrap_or(cost.us),
         })
         .collect();
+    if !functions.is_empty() {
+        let rest = costs(&rounds, |stack| rest_of(labels.name(labels.of_stack(stack)), &functions));
+        functions.extend(certain(&rest, whole, &launches).into_iter().map(|(name, cost)| {
+            let (self_us, total_us) = (cost.us, cost.us);
+            FunctionDifference { name: name.to_owned(), caller: None, cost, self_us, total_us }
+        }));
+    }
     let of_stacks: Vec<BTreeSet<Cause>> =
         pair.stacks.iter().map(|frames| causes::of_stack(pair, frames)).collect();
     let causes = costs(&rounds, |stack| of_stacks[stack as usize].clone());
@@ -147,6 +155,18 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
         causes: causes.map(|(cause, cost)| CauseDifference { cause, cost }).collect(),
         lacking: pair.lacking.clone(),
     })
+}
+
+/// The group of the kernel's time to which what has this label counts, if it is none of the functions: a slower
+/// program is woken at other times, and each system call costs a little more.
+fn rest_of(label: &str, functions: &[FunctionDifference]) -> BTreeSet<&'static str> {
+    let group = match label {
+        label if functions.iter().any(|function| function.name == label) => None,
+        label if label::is_late(label) => Some("interrupts and wake-ups"),
+        label if label.ends_with("(2)") => Some("other system calls"),
+        _ => None,
+    };
+    group.into_iter().collect()
 }
 
 /// Those whose cost differs for certain and in each launch, the largest difference first.

@@ -57,6 +57,20 @@ fn with<'a>(further: &[(&'a [&'a str], f64)]) -> Vec<(&'a [&'a str], f64)> {
 }
 
 #[test]
+fn what_the_kernel_needs_more_beside_a_named_function_is_told_after_it() {
+    let mut random = Pcg64::seed_from_u64(4);
+    let wakes = ["main", "serve", "[k] do_syscall_64", "[k] __x64_sys_epoll_wait", "[k] finish_task_switch"];
+    let head = with(&[(&["main", "serve", "audit"], 3.0), (&wakes, 1.0)]);
+    let found = explain(&profile(&head, PLAIN, 9, &mut random)).unwrap();
+    let names: Vec<&str> = found.functions.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["audit", "interrupts and wake-ups"]);
+    assert!((0.9..1.1).contains(&found.explained.unwrap()), "{found:?}");
+    // Alone it is no reason: equal servers are woken at other times, too.
+    let found = explain(&profile(&with(&[(&wakes, 1.0)]), PLAIN, 9, &mut random)).unwrap();
+    assert_eq!(found.functions, []);
+}
+
+#[test]
 fn a_main_loop_that_is_mostly_system_calls_is_told_by_them() {
     let mut random = Pcg64::seed_from_u64(3);
     let send = ["main", "poll_loop", "forward", "[k] do_syscall_64", "[k] __sys_sendto", "[k] tcp_sendmsg"];

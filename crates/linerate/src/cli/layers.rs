@@ -241,7 +241,7 @@ mod tests {
                     margin = '2%'\nheader = ['A: b', 'C: d']\n";
         let (servers, flags) = complete(file, &["gate", "-c", "8", "--quiet"]).unwrap();
         let Settings { load, judge, .. } = &flags.settings;
-        assert_eq!(load.url.as_deref(), Some("/api"));
+        assert_eq!(load.url, ["/api"]);
         assert_eq!((load.connections, load.https), (Some(8), true));
         assert_eq!(judge.margin, Some(0.02));
         assert_eq!((load.request.header.len(), load.expect.unwrap().status), (2, Some(404)));
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!((subjects.setup, flags.builds.checkout), (vec!["make".to_owned()], None));
         let (servers, flags) = complete(file, &["compare", "threads"]).unwrap();
         assert_eq!(servers.lines, ["./shop -t 1", "./shop -t 4"]);
-        assert_eq!(flags.settings.load.url.as_deref(), Some("/api"));
+        assert_eq!(flags.settings.load.url, ["/api"]);
     }
 
     #[test]

@@ -54,6 +54,10 @@ pub struct ServeOptions {
     #[command(flatten)]
     pub datagrams: DatagramArgs,
 
+    /// At the end, write what clients have done wrong, with causes; -: to standard output
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
     /// Refused: the address is in the URL.
     #[arg(long, hide = true)]
     pub listen: Option<String>,

@@ -190,9 +190,15 @@ impl LoadFlags {
                 self.message.message.is_some() && self.grpc.is_none(),
                 "--message is for --grpc; a request has --body",
             ),
+            (self.ws && self.url.len() > 1, "--ws has one path: give one --url"),
             (
-                (self.h2 || self.h3) && self.request.requests.is_some(),
-                "--h2 and --h3 have one request, so leave out --requests; HTTP/1 may have several",
+                self.grpc == Some(None) && self.request.requests.is_none(),
+                "--grpc: name a method, such as --grpc helloworld.Greeter/SayHello, or several in a file of \
+                 --requests",
+            ),
+            (
+                matches!(self.grpc, Some(Some(_))) && self.request.requests.is_some(),
+                "--grpc: the methods are the paths of --requests, so give --grpc without one",
             ),
         ];
         match faults.into_iter().find(|(is_there, _)| *is_there) {
@@ -204,14 +210,12 @@ impl LoadFlags {
     /// The requests for a server; files are relative to `folder`.
     fn requests(&self, folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
         self.check()?;
-        let method = self.grpc.as_ref().map(|method| format!("/{method}"));
-        let path = method.as_deref().or(self.url.as_deref()).unwrap_or("/");
-        let mut requests = self.request.requests(&[path], folder)?.requests;
+        let method = self.grpc.iter().flatten().map(String::as_str);
+        let paths: Vec<&str> = method.chain(self.url.iter().map(String::as_str)).collect();
+        let paths = if paths.is_empty() { &["/"] } else { &paths[..] };
+        let mut requests = self.request.requests(paths, folder)?.requests;
         if self.grpc.is_some() {
-            let message = self.message.encoded(folder)?;
-            for request in &mut requests {
-                (request.method, request.body) = ("POST".into(), message.clone().into());
-            }
+            self.message.call(&mut requests, self.request.requests.as_deref(), folder)?;
         }
         if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
             return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));

@@ -98,9 +98,9 @@ pub struct SubjectFlags {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Load")]
 pub struct LoadFlags {
-    /// Request target [default: /]
+    /// Request target (repeatable) [default: /]
     #[arg(long, value_name = "PATH", value_parser = request_target, conflicts_with = "requests")]
-    pub url: Option<String>,
+    pub url: Vec<String>,
 
     #[command(flatten)]
     pub request: RequestArgs,
@@ -130,14 +130,15 @@ pub struct LoadFlags {
     #[arg(hide_short_help = true, long, conflicts_with_all = ["tcp", "udp", "ws", "h2", "grpc", "upstream"])]
     pub h3: bool,
 
-    /// The server speaks gRPC over HTTP/2: unary calls of this method, such as helloworld.Greeter/SayHello
+    /// The server speaks gRPC over HTTP/2: unary calls of this method, such as helloworld.Greeter/SayHello;
+    /// without a method those of --requests, whose paths are methods and whose bodies are messages
     #[arg(
         hide_short_help = true,
         long,
         value_name = "METHOD", value_parser = rpc_method,
-        conflicts_with_all = ["tcp", "udp", "ws", "url", "method", "body", "requests"]
+        conflicts_with_all = ["tcp", "udp", "ws", "url", "method", "body"]
     )]
-    pub grpc: Option<String>,
+    pub grpc: Option<Option<String>>,
 
     #[command(flatten)]
     pub message: MessageArgs,

@@ -126,7 +126,7 @@ fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<GivenServers,
     }
     let settings = &mut flags.settings;
     let LoadFlags { tcp, udp, ws, .. } = settings.load;
-    if settings.load.url.is_some() || !settings.subjects.with.is_empty() || tcp || udp || ws {
+    if !settings.load.url.is_empty() || !settings.subjects.with.is_empty() || tcp || udp || ws {
         return Err(Error::Input(
             "--url, --with, --tcp, --udp and --ws are for commands: an address has its protocol \
              (http://, tcp://, ...) and its path in it"
@@ -154,7 +154,9 @@ fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<GivenServers,
     load.tcp = matches!(layer, Layer::Tcp | Layer::Tls);
     (load.udp, load.ws) = (layer == Layer::Udp, layer.is_websocket());
     if scheme.is_of_calls() && load.grpc.is_none() {
-        load.grpc = Some(rpc_method(&urls[0].path).map_err(Error::Input)?);
+        let has_file = load.request.requests.is_some();
+        let method = (!has_file).then(|| rpc_method(&urls[0].path)).transpose();
+        load.grpc = Some(method.map_err(Error::Input)?);
     }
     let resolved = urls.into_iter().map(|url| {
         if let Some(file) = load.request.requests.as_deref().filter(|_| url.path != "/") {
@@ -305,7 +307,7 @@ mod tests {
         }
         let url = format!("grpcs://{tcp}/shop.Items/Get");
         let load = of_addresses(&[&url, &url]).unwrap().1.settings.load;
-        assert_eq!((load.layer(), load.grpc.as_deref()), (Layer::H2, Some("shop.Items/Get")));
+        assert_eq!((load.layer(), load.grpc), (Layer::H2, Some(Some("shop.Items/Get".into()))));
     }
 
     #[test]

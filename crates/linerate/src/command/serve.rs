@@ -1,15 +1,16 @@
 //! `linerate serve`: the servers for `linerate load`.
 
-use super::load::{urls, usual_size};
+use super::load::{urls, usual_size, write_result};
 use crate::address;
 use crate::authority::Authority;
 use crate::cli::{SERVE, ServeArgs, ServeOptions, half_of_cpus};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::output::note;
+use crate::report::load_served;
 use crate::url::{Scheme, Url};
 use crate::{interrupt, journal};
-use linerate_contract::{Event, Layer, Role, Spec, Tls, Workload};
+use linerate_contract::{Event, Layer, PeerFailures, Role, Spec, Tls, Workload};
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
@@ -36,14 +37,25 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
     let is_stream = url.scheme.layer == Layer::Kcp || options.stream || options.reverse;
     args.check(SERVE, url.scheme, is_stream)?;
     let spec = spec(options, url, is_stream)?;
-    Engine::start(LOAD, &spec)?.listen(&interrupt::watch(), |event| {
-        if let Event::Ready { address } = event {
+    let mut peers = PeerFailures::default();
+    Engine::start(LOAD, &spec)?.listen(&interrupt::watch(), |event| match event {
+        Event::Ready { address } => {
             // The zone of an address is in the user's words alone.
             let host = if url.name() == url.host { address.ip().to_string() } else { url.host.clone() };
             let at = Url { host, port: address.port(), ..url.clone() };
             note(&format!("{at} {} until Ctrl-C", doing(url.scheme, &spec)));
         }
+        Event::Peers(more) => {
+            let is_new = |kind: &_| !peers.errors.0.contains_key(kind);
+            load_served::lines(&spec, &more, is_new).iter().for_each(|line| note(line));
+            peers = more;
+        }
+        _ => {}
     })?;
+    load_served::sum(&peers).iter().for_each(|line| note(line));
+    if let Some(file) = &options.json {
+        write_result(file, &load_served::json(&url.to_string(), &spec, &peers));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,7 +4,7 @@ use super::Session;
 use crate::error::Error;
 use crate::journal;
 use crate::measurement::PairProfile;
-use crate::report;
+use crate::report::{self, comparison::ComparedCell};
 use crate::stats::verdict::Verdict;
 use crate::subject::Servers;
 use crate::trial::{self, Context};
@@ -69,17 +69,17 @@ impl Session {
         wanted.retain(|[cell, base]| {
             let ids = [cell, base].map(|at| &planned.cells[*at].id);
             let is_known = |known: &PairProfile| known.suite == planned.name && known.cells.each_ref() == ids;
-            let is_meant = self.why == Why::Always || differing.contains(ids[0]);
-            is_meant && !self.profile.pairs.iter().any(is_known)
+            let differs = || differing.iter().any(|cell| cell.is_of(&planned.name, ids[0]));
+            (self.why == Why::Always || differs()) && !self.profile.pairs.iter().any(is_known)
         });
         wanted
     }
 
-    /// The ids of cells that are slower or faster than their baseline.
-    fn differing(&self) -> Vec<String> {
+    /// The cells that are slower or faster than their baseline.
+    fn differing(&self) -> Vec<ComparedCell> {
         let comparison = report::build(&self.run, &self.made).comparison;
-        let cells = comparison.map_or_else(Vec::new, |comparison| comparison.cells);
-        let differs = |verdict: Verdict| matches!(verdict, Verdict::Slower | Verdict::Faster);
-        cells.into_iter().filter(|cell| differs(cell.verdict)).map(|cell| cell.id).collect()
+        let mut cells = comparison.map_or_else(Vec::new, |comparison| comparison.cells);
+        cells.retain(|cell| matches!(cell.verdict, Verdict::Slower | Verdict::Faster));
+        cells
     }
 }

@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn a_server_that_becomes_faster_is_warm_when_it_does_not_any_more() {
         let rising = [100, 110, 105, 400, 800, 1000, 1050, 1020, 1000];
-        assert_eq!(measured(&rising, |_| None), (7, 8, true));
+        assert_eq!(measured(&rising, |_| None), (8, 10, true));
         let late = [100, 110, 105, 100, 110, 105, 400, 1000, 1050, 1020, 1000];
         assert_eq!(measured(&late, |_| None), (10, 14, true), "its compiler begins after six windows");
     }

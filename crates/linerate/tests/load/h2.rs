@@ -71,6 +71,7 @@ fn requests_and_calls_over_streams_have_what_those_of_http_1_have() {
     let mix = folder.join("mix.jsonl");
     for (scheme, lines) in [
         ("h2c", "{\"path\": \"/a\", \"weight\": 3}\n{\"path\": \"/b\"}\n"),
+        ("h3", "{\"path\": \"/a\", \"weight\": 3}\n{\"path\": \"/b\"}\n"),
         (
             "grpc",
             "{\"path\": \"/a.B/C\", \"weight\": 3, \"body\": \"base64:/wA=\"}\n{\"path\": \"/a.B/D\"}\n",
@@ -85,7 +86,11 @@ fn requests_and_calls_over_streams_have_what_those_of_http_1_have() {
             listener.incoming().flatten().for_each(|one| join(one, TcpStream::connect(&place).unwrap()));
         });
         let several = ["load", &server.url, "-n", "400", "--requests", mix.to_str().unwrap()];
-        for more in [&["--no-keepalive"][..], &["--unix-socket", unix.to_str().unwrap()], &["--rate", "900"]]
+        let by_socket = ["--unix-socket", unix.to_str().unwrap()];
+        let other: &[&str] = if scheme == "h3" { &["--insecure"] } else { &by_socket };
+        let insecure: &[&str] = if scheme == "h3" { &["--insecure"] } else { &[] };
+        for more in
+            [&[&["--no-keepalive"], insecure].concat()[..], other, &[&["--rate", "900"], insecure].concat()]
         {
             let output = linerate(&[&several[..], more, &["-c", "2", "--json", "-"]].concat());
             let json: serde_json::Value = serde_json::from_slice(&output.stdout)

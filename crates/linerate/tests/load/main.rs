@@ -4,6 +4,7 @@
 
 mod h2;
 mod habits;
+mod peers;
 mod recorded;
 mod requests;
 #[path = "../report/schema.rs"]

@@ -314,6 +314,7 @@ fn servers_of_http_2_and_http_3_are_compared() {
     {
         let server = format!("{program} serve {layer}://{{address}} --size 100");
         let words = [&*server, &server, version, "--streams", "5", "-c", "2", "--expect", "length=100"];
+        let words = [&words[..], &["--url", "/a", "--url", "/b"]].concat();
         if layer == "h2c" {
             let open = compare(&folder, &[&words[..], &["--rate", "500"]].concat());
             assert_eq!(open.status, 0, "{}{}", open.stdout, open.stderr);
@@ -324,7 +325,7 @@ fn servers_of_http_2_and_http_3_are_compared() {
         let out = compare(&folder, &[&words[..], https].concat());
         assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
         let text = folder.read("out/run.json");
-        assert!(text.contains("2 connections x 5 streams"), "{text}");
+        assert!(text.contains("2 different requests, 2 connections x 5 streams"), "{text}");
         let run: Run = serde_json::from_str(&text).unwrap();
         assert!(run.command.contains(&format!("{version} --streams 5")), "{}", run.command);
         let planned = run.comparison.unwrap().load.unwrap();
@@ -341,8 +342,6 @@ fn servers_of_http_2_and_http_3_are_compared() {
         "{}",
         other.stderr
     );
-    let several = compare(&folder, &["python3 server.py", "python3 ./server.py", "--h2", "--requests", "x"]);
-    assert!(several.status == 2 && several.stderr.contains("leave out --requests"), "{}", several.stderr);
 }
 
 #[test]
@@ -361,8 +360,23 @@ fn servers_of_grpc_are_compared_by_calls_of_a_method() {
     let compared = common::report(&folder.path().join("out")).comparison.unwrap();
     assert!(compared.cells[0].units > 0, "{:?}", compared.cells);
     let _ = fs::remove_dir_all(folder.path().join("out"));
-    let none = compare(&folder, &["python3 server.py", "python3 ./server.py", "--message", "x"]);
-    assert!(none.status == 2 && none.stderr.contains("--message is for --grpc"), "{}", none.stderr);
+    let calls = "{\"path\": \"/a.B/C\", \"body\": \"@request.bin\"}\n{\"path\": \"/a.B/D\", \"weight\": 3}\n";
+    fs::write(folder.path().join("calls.jsonl"), calls).unwrap();
+    let out = compare(&folder, &[&*server, &server, "-c", "2", "--requests", "calls.jsonl", "--grpc"]);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+    let requests = run.comparison.unwrap().load.unwrap().requests;
+    let calls: Vec<_> = requests.iter().map(|one| (&*one.path, &*one.body, one.weight)).collect();
+    assert_eq!(calls, [("/a.B/C", &b"/wA="[..], 1), ("/a.B/D", b"", 3)]);
+    let _ = fs::remove_dir_all(folder.path().join("out"));
+    for (words, part) in [
+        (&["--message", "x"][..], "--message is for --grpc"),
+        (&["--grpc"], "several in a file of --requests"),
+        (&["--grpc", "a.B/C", "--requests", "calls.jsonl"], "so give --grpc without one"),
+    ] {
+        let none = compare(&folder, &[&["python3 server.py", "python3 ./server.py"], words].concat());
+        assert!(none.status == 2 && none.stderr.contains(part), "{}", none.stderr);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::latency;
 use super::model::ComparisonReport;
+use super::why::reasons;
 use crate::model::Report;
 use crate::numbers::{Digits, Ends, seconds, share, shows_bias, signed_percent};
 use crate::words;
@@ -36,6 +37,8 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
     )];
     lines.extend(arms);
     lines.extend(revisions);
+    // The answer of servers has them already.
+    lines.extend(if comparison.commands.is_empty() { reasons(comparison) } else { Vec::new() });
     lines.extend([
         format!(
             "change: both builds in duet, fresh processes in each of {units} units; {} of {}",

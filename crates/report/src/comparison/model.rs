@@ -132,6 +132,14 @@ pub struct ComparedCell {
     pub why: Option<WhyReport>,
 }
 
+impl ComparedCell {
+    /// Whether this is the planned cell of this suite: of two builds, the head's is `ID@head`.
+    pub fn is_of(&self, suite: &str, id: &str) -> bool {
+        let id = id.strip_suffix("@head").unwrap_or(id);
+        self.id.strip_prefix(suite).and_then(|rest| rest.strip_prefix(':')).unwrap_or(&self.id) == id
+    }
+}
+
 /// Which functions cost more or less than those of the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]

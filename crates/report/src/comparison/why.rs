@@ -22,10 +22,11 @@ const LONGEST: usize = 44;
 pub fn with_profile(mut report: Report, profile: Profile) -> Report {
     for pair in profile.pairs {
         let [id, baseline] = pair.cells.clone();
+        let is_own = |cell: &&mut ComparedCell| cell.is_of(&pair.suite, &id);
         let suite = report.suites.iter_mut().find(|suite| suite.name == pair.suite);
         match (&mut report.comparison, suite) {
             (Some(comparison), _) => {
-                let Some(cell) = comparison.cells.iter_mut().find(|cell| cell.id == id) else { continue };
+                let Some(cell) = comparison.cells.iter_mut().find(is_own) else { continue };
                 cell.why = Some(WhyReport::from(pair));
                 cell.hints = hints_of(cell);
             }

@@ -101,7 +101,7 @@ fn publish(args: &ResultArgs, json: &str, text: &str) {
 }
 
 /// Writes a result to a file, or to standard output for `-`.
-fn write_result(path: &Path, text: &str) {
+pub(super) fn write_result(path: &Path, text: &str) {
     if path == Path::new("-") {
         return warn(output::print(text));
     }

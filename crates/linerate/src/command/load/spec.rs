@@ -3,8 +3,8 @@
 use super::sweep;
 use crate::bounded;
 use crate::cli::{
-    CONNECTIONS, ExchangeArgs, FlowArgs, LoadOptions, MOST_RATE, MessageArgs, Recorded, SIZE, STREAMS,
-    TrustArgs, VolumeArgs, half_of_cpus, rpc_method,
+    CONNECTIONS, ExchangeArgs, FlowArgs, LoadOptions, MOST_RATE, Recorded, SIZE, STREAMS, TrustArgs,
+    VolumeArgs, half_of_cpus,
 };
 use crate::error::Error;
 use crate::measurement::PlannedRequest;
@@ -117,14 +117,8 @@ fn set_requests(spec: &mut Spec, options: &LoadOptions, urls: &[Url]) -> Result<
     }
     let deadline = options.result.timeout.filter(|_| url.scheme.is_of_calls()).map(grpc_timeout);
     if url.scheme.is_of_calls() {
-        for call in &mut requests {
-            rpc_method(&call.path)
-                .map_err(|e| Error::Input(format!("{url}: its path is the method: {e}: {:?}", call.path)))?;
-            let text = || String::from_utf8_lossy(&call.body).into_owned();
-            let own = file.map(|_| MessageArgs { message: Some(text()) });
-            call.headers.extend(deadline.clone());
-            call.body = own.as_ref().unwrap_or(&args.message).encoded(Path::new(""))?.into();
-        }
+        args.message.call(&mut requests, file, Path::new(""))?;
+        requests.iter_mut().for_each(|call| call.headers.extend(deadline.clone()));
         spec.set_option("grpc", "yes");
         spec.set_option("messages", args.messages);
     }
@@ -302,7 +296,7 @@ mod tests {
             (&["http://a", "--sweep", "--arrival", "ramp"], "steps of one rate"),
             (&["http://a", "--expect", "json"], "for compare"),
             (&["http://a", "--coalesce", "2ms"], "1us to 1ms"),
-            (&["grpc://a/"], "its path is the method"),
+            (&["grpc://a/"], "its path is no method"),
             (&["http://a/items", "--requests", "mix.jsonl"], "give the URL without /items"),
         ] {
             let error = specs(words).unwrap_err();

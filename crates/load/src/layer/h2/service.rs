@@ -1,7 +1,8 @@
 //! linerate's own HTTP/2 server: the same page for each GET, or the same message for each call of gRPC,
 //! whatever stream it is on.
 
-use super::rpc;
+use super::{cause, rpc};
+use crate::cause::peer_failed;
 use crate::held::Held;
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Flow, MAX_READS};
@@ -68,8 +69,15 @@ impl<W: Wires> Service for H2Service<W> {
     #[inline]
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
         // A peer's error ends only its own connection.
-        let fate = self.work(socket, connection, ended).unwrap_or(Fate::Close);
-        if connection.held.keeps(connection.server.kept()) { fate } else { Fate::Close }
+        let fate = self.work(socket, connection, ended).unwrap_or_else(|kind| {
+            peer_failed(kind);
+            Fate::Close
+        });
+        if connection.held.keeps(connection.server.kept()) {
+            return fate;
+        }
+        peer_failed(cause::too_much());
+        Fate::Close
     }
 }
 
@@ -128,8 +136,11 @@ struct H2Talk<'a> {
 impl Sink for H2Talk<'_> {
     #[inline]
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
-        // What was queued before is sent, and the reason.
-        *self.failed = *self.failed || self.server.feed(bytes).is_err();
+        if let (false, Err(code)) = (*self.failed, self.server.feed(bytes)) {
+            // What was queued before is sent, and the reason.
+            *self.failed = true;
+            peer_failed(cause::broken(code, bytes));
+        }
         Ok(())
     }
 }

@@ -5,13 +5,15 @@
 //! the limit row of HTTP suites and the server of the engine's own benchmarks, so it does as little as RFC
 //! 9112 allows.
 
+use crate::cause::{note, peer_failed};
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};
 use crate::layer::{Flow, MAX_READS};
 use crate::refusal::Refusal;
 use crate::server::{Fate, Service};
-use linerate_contract::{ErrorKind, Spec, page};
+use linerate_contract::{Cause, ErrorKind, Spec, page};
 use linerate_proto::http::request::{ParsedRequest, parse};
 use linerate_proto::record::LARGEST_PLAIN;
+use linerate_proto::speech::spoken;
 use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -86,6 +88,31 @@ enum ExchangeEnd {
     Lingering(usize),
 }
 
+impl Exchange {
+    fn is_within_a_request(&self) -> bool {
+        self.end == ExchangeEnd::None && !self.pending.is_empty()
+    }
+}
+
+/// The peer has closed the connection within a request.
+#[cold]
+fn note_cut(request: &[u8]) -> ErrorKind {
+    let text = "the client closed the connection within a request";
+    note(ErrorKind::Truncated, || Cause::showing(text, request))
+}
+
+/// These bytes are no request that is answered here.
+#[cold]
+fn refuse(bytes: &[u8]) {
+    peer_failed(note(ErrorKind::Malformed, || {
+        let text = match spoken(bytes).filter(|protocol| *protocol != "HTTP/1.1") {
+            Some(protocol) => format!("not HTTP/1.1: the client speaks {protocol} here"),
+            None => "not a GET of HTTP/1.1 of at most 16 KiB".into(),
+        };
+        Cause::showing(text, bytes)
+    }));
+}
+
 impl<W: Wires> Service for HttpService<W> {
     type Connection = ServedConnection<W::Wire>;
 
@@ -110,7 +137,10 @@ impl<W: Wires> Service for HttpService<W> {
     #[inline]
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
         // A peer's error ends only its own connection.
-        self.work(socket, connection, ended).unwrap_or(Fate::Close)
+        self.work(socket, connection, ended).unwrap_or_else(|kind| {
+            peer_failed(kind);
+            Fate::Close
+        })
     }
 }
 
@@ -150,6 +180,9 @@ impl<W: Wires> HttpService<W> {
             }
             // What came with the end of TLS is answered as well.
             match (talk.answer(socket, wire)?, received) {
+                (Fate::Read, Received::End) if talk.exchange.is_within_a_request() => {
+                    return Err(note_cut(&talk.exchange.pending));
+                }
                 (Fate::Read, Received::End) => return Ok(Fate::Close),
                 (Fate::Read, Received::Drained) if !ended => return Ok(Fate::Read),
                 (Fate::Read, _) => {}
@@ -206,7 +239,10 @@ impl HttpTalk<'_> {
                     }
                 }
                 ParsedRequest::Partial if bytes.len() - used < INPUT => return used,
-                ParsedRequest::Partial | ParsedRequest::Bad => self.exchange.end = ExchangeEnd::Refuse,
+                ParsedRequest::Partial | ParsedRequest::Bad => {
+                    self.exchange.end = ExchangeEnd::Refuse;
+                    refuse(&bytes[used..]);
+                }
             }
         }
         used
@@ -231,7 +267,7 @@ impl Sink for HttpTalk<'_> {
             ExchangeEnd::None => {}
             ExchangeEnd::Lingering(discarded) => {
                 *discarded += bytes.len();
-                return if *discarded > LINGER_BYTES { Err(ErrorKind::Malformed) } else { Ok(()) };
+                return if *discarded > LINGER_BYTES { Err(ErrorKind::Reset) } else { Ok(()) };
             }
             _ => return Ok(()),
         }

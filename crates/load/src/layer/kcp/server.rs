@@ -3,6 +3,7 @@
 use super::held::{HeldSegments, pushes};
 use super::output::Output;
 use super::{KcpConfig, SPIN};
+use crate::cause::{note, peer_failed, print_peers};
 use crate::clock;
 use crate::packets::{
     self, DatagramServer, DatagramService, OwnAddresses, Received, ReceiverSampler, SendQueue, widen_buffers,
@@ -11,7 +12,7 @@ use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use crate::waiter::Waiter;
 use kcp::Kcp;
-use linerate_contract::{Event, Nanos, Spec};
+use linerate_contract::{Cause, ErrorKind, Event, Nanos, Spec};
 use linerate_proto::frames::{FrameContent, FrameReader};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -50,6 +51,7 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     spawn(move || server.run(KcpServer::new(config, own, in_flight, sampler)))?;
     emit(&Event::Ready { address });
     signals.wait();
+    print_peers();
     Ok(())
 }
 
@@ -110,16 +112,23 @@ impl KcpServer {
     }
 }
 
+/// A datagram that is none of a conversation.
+#[cold]
+fn refuse(bytes: &[u8]) {
+    let text = "a datagram that is none of KCP in stream mode";
+    peer_failed(note(ErrorKind::Malformed, || Cause::showing(text, bytes)));
+}
+
 impl DatagramService for KcpServer {
     /// Passes a datagram to its session. A new session begins only with input that KCP accepts: other
     /// datagrams use no slot.
     fn feed(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         if bytes.len() < kcp::KCP_OVERHEAD || bytes.len() > self.config.mtu {
-            return;
+            return refuse(bytes);
         }
         // Without stream mode a message would wait until all of it is there.
         if pushes(bytes).any(|segment| segment.following != 0) {
-            return;
+            return refuse(bytes);
         }
         let conv = kcp::get_conv(bytes);
         let is_full = self.held >= MAX_HELD / (self.config.mtu + SEGMENT);
@@ -141,8 +150,11 @@ impl DatagramService for KcpServer {
         let output = Output { queue: self.queue.clone(), to: Some(from) };
         let Ok(mut kcp) = self.config.conversation(conv, output, self.in_flight) else { return };
         let mut held = HeldSegments::new(kcp.rcv_wnd());
-        if is_full && !held.is_in_order(bytes) || kcp.input(bytes).is_err() {
+        if is_full && !held.is_in_order(bytes) {
             return;
+        }
+        if kcp.input(bytes).is_err() {
+            return refuse(bytes);
         }
         held.note(bytes);
         self.held += held.count();

@@ -263,6 +263,10 @@ impl ServerProtocol for H3Page {
         stream.finish().map_err(|code| code.0 as u32)
     }
 
+    fn name(code: u64) -> String {
+        Code(code).to_string()
+    }
+
     fn is_of_a_request(code: u32) -> bool {
         Code(code.into()).is_of_a_message()
     }

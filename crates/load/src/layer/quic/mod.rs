@@ -17,12 +17,15 @@ pub(crate) mod server;
 #[cfg(test)]
 mod tests;
 
+use crate::cause::note;
+use crate::layer::wire::tls::note_tls;
 use crate::packets::{Mode, SendQueue};
 use crate::refusal::Refusal;
 use bytes::Bytes;
-use linerate_contract::{Nanos, Spec, clock};
+use linerate_contract::{Cause, ErrorKind, Nanos, Spec, TlsFailure, clock};
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use quinn_proto::{Connection, Dir, TransportConfig, VarInt};
+use quinn_proto::{Connection, ConnectionError, Dir, TransportConfig, TransportErrorCode, VarInt};
+use rustls::{AlertDescription, Error};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -40,6 +43,54 @@ const REQUEST_WINDOW: u32 = 1_250_000;
 
 /// Unidirectional streams of a peer at the same time: HTTP/3 needs three, and some peers open others.
 const MOST_PEER_STREAMS: u32 = 16;
+
+/// A connection on which nothing arrived for as long as its ends have agreed on.
+const IDLE: &str = "nothing arrived within the idle timeout of the connection, which is its end by \
+                    max_idle_timeout of the server; a longer one there, or a server that responds earlier";
+
+/// The kind of the end of a connection, whose cause is noted.
+#[cold]
+fn note_lost(reason: &ConnectionError, is_connected: bool) -> ErrorKind {
+    let kind = match reason {
+        ConnectionError::TimedOut if !is_connected => ErrorKind::ConnectTimeout,
+        // Of the connection, which either end may limit: no time limit of an operation.
+        ConnectionError::TimedOut => note(ErrorKind::Reset, || Cause::new(IDLE)),
+        ConnectionError::TransportError(error) if is_of_tls(error.code) => {
+            let cause = || Cause::of_tls(failure(&error.reason), error.reason.clone());
+            note(ErrorKind::TlsFailed, cause)
+        }
+        ConnectionError::ConnectionClosed(close) if is_of_tls(close.error_code) => {
+            let alert = AlertDescription::from(u64::from(close.error_code) as u8);
+            note_tls(&Error::AlertReceived(alert), &[])
+        }
+        ConnectionError::ConnectionClosed(_) if !is_connected => ErrorKind::ConnectRefused,
+        ConnectionError::Reset
+        | ConnectionError::LocallyClosed
+        | ConnectionError::ConnectionClosed(_)
+        | ConnectionError::ApplicationClosed(_) => ErrorKind::Reset,
+        _ => ErrorKind::Malformed,
+    };
+    note(kind, || Cause::new(reason.to_string()))
+}
+
+/// The state machine keeps the text of rustls's error alone.
+fn failure(reason: &str) -> TlsFailure {
+    match reason {
+        _ if reason.contains("UnknownIssuer") || reason.contains("BadSignature") => {
+            TlsFailure::UnknownAuthority
+        }
+        _ if reason.contains("NotValidForName") || reason.contains("not valid for name") => {
+            TlsFailure::OtherName
+        }
+        _ if reason.contains("expired") || reason.contains("Expired") => TlsFailure::Expired,
+        _ => TlsFailure::Other,
+    }
+}
+
+/// Alerts of TLS are codes of QUIC (RFC 9001 section 4.8).
+fn is_of_tls(code: TransportErrorCode) -> bool {
+    (0x100..0x200).contains(&u64::from(code))
+}
 
 /// How datagrams leave and arrive: joined by the kernel unless the spec says something else.
 fn mode(spec: &Spec) -> Result<Mode, Refusal> {

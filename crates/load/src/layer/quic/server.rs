@@ -4,7 +4,8 @@
 mod admission;
 mod served;
 
-use super::{Epoch, LONGEST, Outgoing, mode};
+use super::{Epoch, LONGEST, Outgoing, mode, note_lost};
+use crate::cause::{note, peer_failed, print_peers};
 use crate::held::{Surplus, give_back};
 use crate::packets::{self, DatagramServer, DatagramService, Inbox, Mode, widen_buffers};
 use crate::process::{Signals, emit, spawn};
@@ -12,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::waiter::Waiter;
 use admission::{Admission, Configs, Handshakes};
 use bytes::{Bytes, BytesMut};
-use linerate_contract::{Nanos, Spec};
+use linerate_contract::{Cause, ErrorKind, Nanos, Spec};
 use quinn_proto::{ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, EndpointEvent, Incoming};
 use served::Served;
 use std::collections::HashMap;
@@ -79,6 +80,11 @@ pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
         Ok(())
     }
 
+    /// The name of a code.
+    fn name(code: u64) -> String {
+        format!("code {code}")
+    }
+
     /// Whether this code concerns one request, and the connection is good for others.
     fn is_of_a_request(_code: u32) -> bool {
         true
@@ -105,6 +111,7 @@ pub(crate) fn run<P: ServerProtocol>(spec: &Spec) -> Result<(), Refusal> {
     }
     emit(&linerate_contract::Event::Ready { address });
     signals.wait();
+    print_peers();
     Ok(())
 }
 
@@ -252,6 +259,7 @@ impl<P: ServerProtocol> QuicServer<P> {
                 connections.insert(handle, Box::new(Served::new(connection, now)));
             }
             Err(error) => {
+                peer_failed(note_lost(&error.cause, false));
                 if let Some(response) = error.response {
                     outgoing.take_response(response.size, Some(from));
                 }
@@ -276,6 +284,8 @@ impl<P: ServerProtocol> QuicServer<P> {
         };
         connections.remove(&handle);
         handshakes.end();
+        let text = "a handshake that its client did not end";
+        peer_failed(note(ErrorKind::ConnectTimeout, || Cause::new(text)));
         let _ = endpoint.handle_event(handle, EndpointEvent::drained());
         true
     }

@@ -270,7 +270,7 @@ impl Frames {
         let Some(end) = upgrade::end_of_head(head) else {
             if self.end == End::Server && upgrade::cannot_be_a_request(head) {
                 self.encoder.say(upgrade::BAD_REQUEST.0.as_bytes());
-                return Err(ErrorKind::Malformed);
+                return Err(note_no_upgrade(head));
             }
             let is_none = self.end == End::Client && !b"HTTP/1.".starts_with(&head[..head.len().min(7)]);
             if !is_none && head.len() <= upgrade::LONGEST_HEAD {
@@ -298,13 +298,25 @@ impl Frames {
                 Ok(response) => self.encoder.say(&response),
                 Err(refused) => {
                     self.encoder.say(refused.0.as_bytes());
-                    return Err(ErrorKind::Malformed);
+                    return Err(note_no_upgrade(whole));
                 }
             },
         }
         self.head = None;
         Ok(Some(end - before))
     }
+}
+
+/// A client's first bytes are no upgrade to WebSocket.
+#[cold]
+fn note_no_upgrade(bytes: &[u8]) -> ErrorKind {
+    note(ErrorKind::Malformed, || {
+        let text = match spoken(bytes).filter(|protocol| *protocol != "HTTP/1.1") {
+            Some(protocol) => format!("not an upgrade to WebSocket: the client speaks {protocol} here"),
+            None => "not an upgrade to WebSocket (RFC 6455, 4.2.1)".into(),
+        };
+        Cause::showing(text, bytes)
+    })
 }
 
 /// The script as the source of messages: none before the handshake is over.

@@ -4,6 +4,7 @@ use super::client::direction;
 use super::framing::Framing;
 use super::script::{Script, echo::Echo, stream::StreamServer};
 use super::{Session, most_reads, room};
+use crate::cause::peer_failed;
 use crate::layer::Flow;
 use crate::layer::transfer::Content;
 use crate::layer::wire::{Received, Room, Wires};
@@ -119,7 +120,10 @@ impl<A: Wires, F: Framing + 'static, K: ServerKind> Service for SessionService<A
     #[inline]
     fn ready(&mut self, socket: &OwnedFd, connection: &mut Self::Connection, ended: bool) -> Fate {
         // An error of the peer closes its connection only.
-        self.work(socket, connection, ended).unwrap_or(Fate::Close)
+        self.work(socket, connection, ended).unwrap_or_else(|kind| {
+            peer_failed(kind);
+            Fate::Close
+        })
     }
 }
 

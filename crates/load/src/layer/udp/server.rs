@@ -1,12 +1,13 @@
 //! The server: one socket for all flows; one thread receives, compares and counts for each flow.
 
 use super::UdpConfig;
+use crate::cause::{note, peer_failed, print_peers};
 use crate::clock;
 use crate::packets::{self, Inbox, OwnAddresses, Received, ReceiverSampler};
 use crate::process::{Signals, emit, spawn};
 use crate::refusal::Refusal;
 use linerate_contract::datagram::{Account, Datagram, HEADER, REPORT_LENGTH};
-use linerate_contract::{Event, Nanos, Spec};
+use linerate_contract::{Cause, ErrorKind, Event, Nanos, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, SockaddrStorage, sendto};
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     spawn(move || receiver.run(inbox))?;
     emit(&Event::Ready { address });
     signals.wait();
+    print_peers();
     Ok(())
 }
 
@@ -92,13 +94,21 @@ impl FlowReceiver {
     pub fn take(&mut self, from: SocketAddr, bytes: &[u8], now: Nanos) {
         match Datagram::parse(bytes) {
             Some(Datagram::Payload { sequence }) => {
-                let Some(account) = self.flows.get_mut(&from) else { return };
+                let Some(account) = self.flows.get_mut(&from) else { return refuse(bytes) };
                 let is_right = bytes.len() == HEADER + self.content.len()
                     && (sequence % self.every != 0 || bytes[HEADER..] == *self.content);
                 if is_right {
                     account.good(sequence, bytes.len() as u64, now.0);
                 } else {
                     account.damaged();
+                    let text = || {
+                        format!(
+                            "a datagram of {} bytes that is not one of --size {}",
+                            bytes.len(),
+                            self.content.len() + HEADER
+                        )
+                    };
+                    peer_failed(note(ErrorKind::WrongContent, || Cause::showing(text(), bytes)));
                 }
             }
             Some(Datagram::Hello) => {
@@ -121,7 +131,8 @@ impl FlowReceiver {
                     self.answer(from, Datagram::Report(account.report()));
                 }
             }
-            Some(Datagram::Welcome | Datagram::Report(_)) | None => {}
+            Some(Datagram::Welcome | Datagram::Report(_)) => {}
+            None => refuse(bytes),
         }
     }
 
@@ -141,6 +152,13 @@ impl FlowReceiver {
             sampler.take(now, received(&self.flows));
         }
     }
+}
+
+/// A datagram that is of no flow.
+#[cold]
+fn refuse(bytes: &[u8]) {
+    let text = "a datagram that is none of linerate load --stream";
+    peer_failed(note(ErrorKind::Malformed, || Cause::showing(text, bytes)));
 }
 
 fn received(flows: &HashMap<SocketAddr, Account>) -> Received {

@@ -3,20 +3,14 @@
 use super::protocol::{ClientProtocol, Fault};
 use super::{Lane, Quic, QuicConnection, write};
 use crate::cause::note;
-use crate::layer::quic::open_stream;
-use crate::layer::wire::tls::{self, note_tls};
+use crate::layer::quic::{note_lost, open_stream};
+use crate::layer::wire::tls;
 use crate::layer::{Ending, LaneEnd};
 use bytes::Bytes;
-use linerate_contract::{Cause, ErrorKind, Nanos, TlsFailure, clock};
+use linerate_contract::{Cause, ErrorKind, Nanos, clock};
 use quinn_proto::{
-    Connection, ConnectionError, Dir, Event, ReadError, ReadableError, StreamEvent, StreamId,
-    TransportErrorCode, VarInt,
+    Connection, ConnectionError, Dir, Event, ReadError, ReadableError, StreamEvent, StreamId, VarInt,
 };
-use rustls::{AlertDescription, Error};
-
-/// A connection on which nothing arrived for as long as its ends have agreed on.
-const IDLE: &str = "nothing arrived within the idle timeout of the connection, which is its end by \
-                    max_idle_timeout of the server; a longer one there, or a server that responds earlier";
 
 impl<P: ClientProtocol> Quic<P> {
     #[inline]
@@ -68,29 +62,14 @@ impl<P: ClientProtocol> Quic<P> {
     /// The end of a connection.
     #[cold]
     fn lose(&mut self, connection: &mut QuicConnection<P>, reason: &ConnectionError) {
-        let kind = match reason {
-            ConnectionError::TimedOut if !connection.is_connected => ErrorKind::ConnectTimeout,
-            // Of the connection, which either end may limit: no time limit of an operation.
-            ConnectionError::TimedOut => note(ErrorKind::Reset, || Cause::new(IDLE)),
-            ConnectionError::TransportError(error) if is_of_tls(error.code) => {
-                let cause = || Cause::of_tls(failure(&error.reason), error.reason.clone());
-                note(ErrorKind::TlsFailed, cause)
-            }
-            ConnectionError::ConnectionClosed(close) if is_of_tls(close.error_code) => {
-                let alert = AlertDescription::from(u64::from(close.error_code) as u8);
-                note_tls(&Error::AlertReceived(alert), &[])
-            }
-            ConnectionError::ConnectionClosed(_) if !connection.is_connected => ErrorKind::ConnectRefused,
-            ConnectionError::ApplicationClosed(close) => {
-                *self.counts.goaways.entry(P::name(close.error_code.into_inner())).or_default() += 1;
-                ErrorKind::Reset
-            }
-            ConnectionError::Reset | ConnectionError::ConnectionClosed(_) => ErrorKind::Reset,
-            _ => ErrorKind::Malformed,
-        };
-        note(kind, || Cause::new(reason.to_string()));
+        if let ConnectionError::ApplicationClosed(close) = reason {
+            *self.counts.goaways.entry(P::name(close.error_code.into_inner())).or_default() += 1;
+        }
+        let kind = note_lost(reason, connection.is_connected);
         connection.lost.get_or_insert(kind);
         connection.closes = true;
+        // The peer gets the reason, as below.
+        let _ = self.transmit(connection);
     }
 
     /// Reads what has arrived of a response.
@@ -256,23 +235,4 @@ pub(super) fn abandon<P: ClientProtocol>(connection: &mut Connection, stream: St
     // What has ended already needs no end.
     let _ = connection.send_stream(stream).reset(code);
     let _ = connection.recv_stream(stream).stop(code);
-}
-
-/// The state machine keeps the text of rustls's error alone.
-fn failure(reason: &str) -> TlsFailure {
-    match reason {
-        _ if reason.contains("UnknownIssuer") || reason.contains("BadSignature") => {
-            TlsFailure::UnknownAuthority
-        }
-        _ if reason.contains("NotValidForName") || reason.contains("not valid for name") => {
-            TlsFailure::OtherName
-        }
-        _ if reason.contains("expired") || reason.contains("Expired") => TlsFailure::Expired,
-        _ => TlsFailure::Other,
-    }
-}
-
-/// Alerts of TLS are codes of QUIC (RFC 9001 section 4.8).
-fn is_of_tls(code: TransportErrorCode) -> bool {
-    (0x100..0x200).contains(&u64::from(code))
 }

@@ -2,10 +2,11 @@
 
 use super::admission::{Handshakes, needs_streams};
 use super::{Content, ServerProtocol};
+use crate::cause::{note, peer_failed};
 use crate::held::Held;
-use crate::layer::quic::open_stream;
+use crate::layer::quic::{note_lost, open_stream};
 use bytes::Bytes;
-use linerate_contract::Nanos;
+use linerate_contract::{Cause, ErrorKind, Nanos};
 use quinn_proto::{Connection, Dir, Event, ReadError, StreamEvent, StreamId, VarInt};
 use std::collections::HashMap;
 use std::time::Instant;
@@ -83,6 +84,9 @@ impl<P: ServerProtocol> Served<P> {
                     // The stream is one that is written.
                     let _ = self.connection.send_stream(id).reset(error_code);
                 }
+                Event::ConnectionLost { reason } => {
+                    peer_failed(note_lost(&reason, self.shakes_since.is_none()));
+                }
                 _ => {}
             }
         }
@@ -135,6 +139,10 @@ impl<P: ServerProtocol> Served<P> {
             },
             Err(code) => Err(code),
         };
+        if let (false, Err(code)) = (is_cancelled, outcome) {
+            let text = || format!("the client breaks the protocol: {}", P::name(code.into()));
+            peer_failed(note(ErrorKind::Malformed, || Cause::new(text())));
+        }
         match outcome {
             Err(code) if is_cancelled || id.dir() == Dir::Bi && P::is_of_a_request(code) => {
                 self.take_request(id);

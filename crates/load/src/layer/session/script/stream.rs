@@ -5,7 +5,7 @@
 
 use super::halves::{Outgoing, Sending, take_content, take_number};
 use super::{Ended, Operation, Script};
-use crate::cause::note;
+use crate::cause::{note, peer_failed};
 use crate::layer::transfer::{Content, Incoming, Number, UNTIL_TIME_IS_OVER};
 use linerate_contract::{Cause, Direction, ErrorKind};
 use linerate_proto::websocket::encoder::Messages;
@@ -292,8 +292,9 @@ impl ServerPart {
     fn begin(&mut self, halves: &mut Halves, wanted: u64) -> Result<(), ErrorKind> {
         let direction = self.direction.expect("the caller has set it");
         if halves.out.has_more() || (direction == Direction::Both && wanted == UNTIL_TIME_IS_OVER) {
-            // A second request before the first transfer is complete, or one without an end.
-            return Err(ErrorKind::Malformed);
+            let text =
+                "a transfer before the end of another, or without an end: the client is none of --stream";
+            return Err(note(ErrorKind::Malformed, || Cause::new(text)));
         }
         let (reads, writes) = (direction.client_reads(), direction.client_writes());
         halves.out.send(None, if reads { wanted } else { 0 });
@@ -310,6 +311,10 @@ impl ServerPart {
     /// All content has arrived.
     fn answer(&mut self, Halves { out, input, .. }: &mut Halves) {
         self.receives = false;
+        if input.good < input.at {
+            let text = || format!("{} good bytes of {} in a transfer", input.good, input.at);
+            peer_failed(note(ErrorKind::WrongContent, || Cause::new(text())));
+        }
         out.tail = Some(input.good);
     }
 }

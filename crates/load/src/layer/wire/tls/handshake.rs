@@ -74,6 +74,11 @@ impl Handshake {
         }
     }
 
+    /// Whether this is a server that has had no ClientHello.
+    pub(super) fn awaits_hello(&self) -> bool {
+        matches!(&self.side, HandshakeSide::Server(connection) if connection.handshake_kind().is_none())
+    }
+
     /// Whether it resumes a session, once it is over.
     pub(super) fn is_resumed(&self) -> bool {
         let kind = match &self.side {

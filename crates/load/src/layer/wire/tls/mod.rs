@@ -119,6 +119,7 @@ impl Wire for TlsWire {
                     Err(ErrorKind::TlsFailed)
                 };
             };
+            let awaits_hello = handshake.awaits_hello();
             let step = handshake.step(&mut self.input[self.from..self.to], &mut self.output);
             let sent = self.output.flush(socket);
             let (used, step) = match step {
@@ -138,6 +139,10 @@ impl Wire for TlsWire {
                 Step::Read => match self.pull(socket)? {
                     Received::More | Received::Drained => {}
                     Received::Nothing => return Ok(Flow::Blocked),
+                    // A look at the port.
+                    Received::End if awaits_hello && self.from == self.to => {
+                        return Err(ErrorKind::EmptyResponse);
+                    }
                     Received::End => return Err(note_closed()),
                 },
                 Step::Done => {

@@ -53,7 +53,9 @@ pub(in crate::layer) fn note_tls(error: &Error, bytes: &[u8]) -> ErrorKind {
             (TlsFailure::UnknownAuthority, _) => "the certificate is of an unknown authority".to_owned(),
             (TlsFailure::OtherName, _) => "the certificate is for another name".into(),
             (TlsFailure::Expired, _) => "the certificate has expired or is not valid yet".into(),
-            (TlsFailure::ClientCertificate, _) => "the server asks for a certificate that it accepts".into(),
+            (TlsFailure::ClientCertificate, _) => {
+                format!("the server asks for a certificate that it accepts ({error})")
+            }
             (TlsFailure::NotTls, Some(protocol)) if protocol != "TLS" => {
                 format!("not TLS: the server speaks {protocol} there")
             }
