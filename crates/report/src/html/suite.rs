@@ -14,7 +14,7 @@ pub(super) fn section(suite: &SuiteReport) -> Markup {
         section.suite id=(id) {
             h2 { a.anchor href={ "#" (id) } { (suite.name) ": " (suite.question) } }
             @for table in &suite.tables { (table_section(suite, table)) }
-            @if let Some(counted) = layout::counted(suite) {
+            @if let Some(counted) = crate::comparison::counted(suite) {
                 h3 { (counted.title) }
                 (text_table(&counted.title, None, &counted))
             }
