@@ -1,5 +1,5 @@
-//! What a journal shows. Pure: nothing here reads files, prints, or draws random numbers, and no text is made
-//! that a report prints.
+//! Findings of a journal. Pure: nothing here reads files, prints, or draws random numbers, and no text is
+//! made that a report prints.
 //!
 //! | module | contents |
 //! |---|---|

@@ -105,8 +105,8 @@ impl<'a> Made<'a> {
         }
     }
 
-    /// What the time of the budget finds, less that of the `solos` still to be made. `None` without a
-    /// comparison, and before the first unit of the warm-up.
+    /// The difference that the time of the budget finds, less that of the `solos` still to be made. `None`
+    /// without a comparison, and before the first unit of the warm-up.
     pub fn prospect(self, suite: usize, solos: usize) -> Option<Prospect> {
         let together: Vec<&Unit> = self.together().collect();
         let judged = judge(self.run, self.units).filter(|_| !together.is_empty())?;

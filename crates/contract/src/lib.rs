@@ -1,4 +1,4 @@
-//! What crosses a process boundary: one JSON document goes in, JSON lines come out.
+//! Data that crosses a process boundary: one JSON document goes in, JSON lines come out.
 //!
 //! ```text
 //! argv[1] = Spec  ->  a program (client, server or relay)  ->  Event per line on stdout

@@ -85,7 +85,8 @@ pub trait Lab: Send + std::fmt::Debug {
     fn brake(&mut self, force: BrakeForce);
     /// Whether servers that are started from now on, and clients that run, have samples of the servers.
     fn sample(&mut self, _: Sampling) {}
-    /// What servers and relays wrote on stderr until they were ready, since the topology was raised last.
+    /// Text that servers and relays wrote on stderr until they were ready, since the topology was raised
+    /// last.
     fn written(&self) -> Vec<Written> {
         Vec::new()
     }
@@ -135,12 +136,12 @@ pub enum Purpose {
     Measure,
 }
 
-/// What is recorded of a lab's servers while a client measures.
+/// The kind of record of a lab's servers while a client measures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Sampling {
     #[default]
     Off,
-    /// What they do, by samples of their stacks.
+    /// The functions that they run, by samples of their stacks.
     Stacks,
     /// Each system call.
     Calls,

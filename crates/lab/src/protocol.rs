@@ -133,7 +133,7 @@ pub struct Spawn {
     /// True: it inherits both TUN devices of a path with two, the client's side first; see
     /// [`TUN_DESCRIPTORS`].
     pub tuns: bool,
-    /// What can be recorded of it from now on.
+    /// The kind of record that can be made of it from now on.
     #[serde(default)]
     pub sampled: Sampling,
     /// Set for a command of the user's own.
@@ -155,7 +155,7 @@ pub struct UserProcess {
 pub struct OwnFiles {
     /// The working folder.
     pub folder: PathBuf,
-    /// What is written to these folders and files lasts.
+    /// Folders and files to which writes last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub share: Vec<PathBuf>,
     /// The files of an image, in place of the host's.

@@ -29,7 +29,7 @@ pub struct Arm {
 
 impl Arm {
     /// # Errors
-    /// What is wrong, with the place and the nearest setting.
+    /// The text is no setting; the message has the place and the nearest setting.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut arm = Self::default();
         if text == AS_IT_IS {

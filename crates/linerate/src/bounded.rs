@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The text of a file that the user names, which may be a pipe.
 ///
 /// # Errors
-/// It cannot be read, is not UTF-8 or has no end.
+/// The file cannot be read, is not UTF-8 or has no end.
 pub(crate) fn text(path: &Path) -> Result<String, Error> {
     whole(path, File::open(path).map_err(Error::file(path))?)
 }
@@ -30,7 +30,7 @@ pub(crate) fn whole(path: &Path, source: impl Read) -> Result<String, Error> {
 /// The bytes of a file that the user names.
 ///
 /// # Errors
-/// It cannot be read, or has no end.
+/// The file cannot be read, or has no end.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     bytes_of(path, File::open(path).map_err(Error::file(path))?)
 }
@@ -48,7 +48,7 @@ fn bytes_of(path: &Path, source: impl Read) -> Result<Vec<u8>, Error> {
 /// A file of a stored run, opened to read; `None` if there is none.
 ///
 /// # Errors
-/// It cannot be opened, or is a pipe or device.
+/// The file cannot be opened, or is a pipe or device.
 pub(crate) fn existing(path: &Path) -> Result<Option<File>, Error> {
     match regular(path, OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK)) {
         Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),

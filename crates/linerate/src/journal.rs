@@ -64,7 +64,7 @@ impl Journal {
     /// The journal of a stored run, to go on with it.
     ///
     /// # Errors
-    /// It cannot be written, or another linerate is writing it.
+    /// The journal cannot be written, or another linerate is writing it.
     pub fn open(folder: &Path, run: &Run) -> Result<Self, Error> {
         let open = Open::new(folder.to_owned())?;
         Ok(Self { out: Some(folder.to_owned()), run: run.clone(), open: Some(open) })
@@ -78,7 +78,7 @@ impl Journal {
     /// Replaces the plan, `run.json`, in one step.
     ///
     /// # Errors
-    /// It cannot be written; the old one is unchanged.
+    /// The plan cannot be written; the old one is unchanged.
     pub fn plan(&mut self, run: &Run) -> Result<(), Error> {
         self.run.clone_from(run);
         self.folder().map_or(Ok(()), |folder| replace(&folder.join(RUN_FILE), &to_json(run)))
@@ -153,7 +153,7 @@ impl Open {
 /// Writes a file that can be made again, without characters that a terminal obeys.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, printable(text).as_bytes()).map_err(Error::file(path))
 }
@@ -179,7 +179,7 @@ pub fn write_profile(folder: &Path, profile: &Profile) -> Result<(), Error> {
 /// from someone else.
 ///
 /// # Errors
-/// It cannot be written; the old file is unchanged.
+/// The file cannot be written; the old one is unchanged.
 pub fn replace(path: &Path, text: &str) -> Result<(), Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{name}.new"));

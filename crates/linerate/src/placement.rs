@@ -38,7 +38,7 @@ impl fmt::Display for RolePlace {
 /// Parses `server=ssh:box2`.
 ///
 /// # Errors
-/// What is expected.
+/// The text is no place of a role; the message has the expected form.
 pub fn role_place(text: &str) -> Result<RolePlace, String> {
     let expected = || "expected ROLE=local or ROLE=ssh:NAME, such as server=ssh:box2".to_owned();
     let (role, place) = text.split_once('=').ok_or_else(expected)?;
@@ -58,7 +58,7 @@ pub fn role_place(text: &str) -> Result<RolePlace, String> {
 /// Parses the URL of `--server-at`.
 ///
 /// # Errors
-/// What is expected.
+/// The text is no URL; the message has the expected form.
 pub fn server_at(url: &str) -> Result<RolePlace, String> {
     match Url::parse(url)? {
         url if url.scheme.layer == Layer::Http => {
@@ -72,7 +72,7 @@ pub fn server_at(url: &str) -> Result<RolePlace, String> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HostEntry {
-    /// What ssh(1) connects to, such as `user@box2.example`.
+    /// The destination for ssh(1), such as `user@box2.example`.
     ssh: Option<String>,
     #[serde(default)]
     options: Vec<String>,
@@ -137,7 +137,7 @@ pub fn site(
 /// Parses `NAME=local` or `NAME=ssh:BOX`.
 ///
 /// # Errors
-/// What is expected.
+/// The text is no place of a server; the message has the expected form.
 pub fn server_place(text: &str) -> Result<(String, Place), String> {
     let (name, place) = text.rsplit_once('=').unwrap_or_default();
     match place.parse() {

@@ -88,7 +88,7 @@ impl Progress {
         self.change(|state, _| state.add(trials));
     }
 
-    /// What is done before the trials of a suite.
+    /// Shows a stage before the trials of a suite.
     pub fn stage(&self, suite: &PlannedSuite, words: &str) {
         self.change(|state, now| state.stage(suite, words, now));
     }

@@ -11,7 +11,7 @@ mod rules;
 use files::{TextFile, text_files};
 use std::collections::BTreeSet;
 
-/// What fits on a few screens; a longer file has two subjects.
+/// Lines that fit on a few screens; a longer file has two subjects.
 const LONGEST_SOURCE_FILE: usize = 400;
 const LONGEST_README: usize = 90;
 const LONGEST_MARKDOWN_LINE: usize = 120;

@@ -1,4 +1,4 @@
-//! What the fuzz targets in `fuzz/` run: each function takes bytes of a peer. A panic is a fault, and so is a
+//! Code of the fuzz targets in `fuzz/`: each function takes bytes of a peer. A panic is a fault, and so is a
 //! result that no input may have.
 //!
 //! `cargo test` runs all of them over `fuzz/seeds`, so that each finding stays mended.
@@ -30,7 +30,7 @@ use std::os::fd::OwnedFd;
 /// Turns of one connection: far more than any input needs.
 const MOST_TURNS: usize = 10_000;
 
-/// What a peer has sent and not yet been read, whether that is its end, and what it got.
+/// Bytes of a peer that are not read yet, whether they are its last ones, and the bytes that it got.
 #[derive(Debug, Default)]
 struct Peer {
     sent: Vec<u8>,
@@ -165,7 +165,7 @@ pub fn websocket_server(input: &[u8]) {
     }
 }
 
-/// What the engine sends is what the other end accepts.
+/// Checks that the other end accepts the bytes that the engine sends.
 fn well_formed(receiver: End, stream: &[u8]) {
     let outcome = Decoder::new(receiver).feed(&mut stream.to_vec(), &mut Nothing);
     outcome.expect("the engine does not break the protocol");

@@ -1,4 +1,4 @@
-//! What fuzz targets need: input in parts, and connected sockets.
+//! Help for fuzz targets: input in parts, and connected sockets.
 
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};

@@ -42,8 +42,8 @@ pub struct Meter {
     next_turn: Nanos,
     /// Transfers of a `stream` in flight at the window's end are finished (sdk/CONTRACT.md).
     finishes: bool,
-    /// What ends at this time or later does not count: the window's end, or no time where all that has begun
-    /// is finished.
+    /// Operations that end at this time or later do not count: the window's end, or no time where all that
+    /// has begun is finished.
     counts_until: Nanos,
     /// Operations that ended after the window, and those that ended within it and do not count.
     in_flight: u64,

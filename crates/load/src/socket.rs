@@ -26,7 +26,7 @@ pub(crate) const NONBLOCKING: SockFlag = SockFlag::SOCK_NONBLOCK.union(SockFlag:
 /// of `recv(2)` it is a sixth of the instructions of an operation.
 ///
 /// # Errors
-/// Those of the system call.
+/// The system call fails.
 #[inline]
 pub fn send(socket: RawFd, bytes: &[u8], flags: MsgFlags) -> nix::Result<usize> {
     let (length, none) = (bytes.len(), null::<libc::sockaddr>());
@@ -39,7 +39,7 @@ pub fn send(socket: RawFd, bytes: &[u8], flags: MsgFlags) -> nix::Result<usize> 
 /// `recv(2)`, as [`send`].
 ///
 /// # Errors
-/// Those of the system call.
+/// The system call fails.
 #[inline]
 pub fn recv(socket: RawFd, room: &mut [u8], flags: MsgFlags) -> nix::Result<usize> {
     let (length, none) = (room.len(), null::<libc::sockaddr>());

@@ -1,5 +1,5 @@
-//! What the numbers of a run may be: the bounds of the flags that give them. A stored run has the same
-//! bounds, since its folder may come from someone else.
+//! Bounds of the numbers of a run: those of the flags that give them. A stored run has the same bounds, since
+//! its folder may come from someone else.
 
 use crate::{Found, LatencyMargin, PlannedComparison, PlannedRate, PlannedSuite, Run, Unit};
 use linerate_contract::Nanos;
@@ -14,7 +14,7 @@ pub const MOST_CONNECTIONS: u32 = 1_000_000;
 pub const MOST_STREAMS: u16 = 1_000;
 /// A month.
 const LONGEST_BUDGET: Nanos = Nanos(31 * 24 * 3_600 * 1_000_000_000);
-/// What a server can learn to take: the longest warm-up is some seconds.
+/// The longest time that can be learned of a server: the longest warm-up is some seconds.
 const LONGEST_LEARNED: Nanos = Nanos(3_600 * 1_000_000_000);
 /// Operations per second of an open loop.
 const HIGHEST_RATE: u64 = 10_000_000;
@@ -24,7 +24,7 @@ const HIGHEST_CAPACITY: f64 = 1e10;
 /// A relative difference that matters.
 ///
 /// # Errors
-/// What is expected.
+/// The number is out of bounds; the message has these.
 pub fn margin(share: f64) -> Result<f64, String> {
     let wrong = "expected a difference above 0 and below 50%, such as 1%";
     if share > 0.0 && share < 0.5 { Ok(share) } else { Err(wrong.into()) }
@@ -33,7 +33,7 @@ pub fn margin(share: f64) -> Result<f64, String> {
 /// A difference of latencies that matters, in microseconds.
 ///
 /// # Errors
-/// What is expected.
+/// The number is out of bounds; the message has these.
 pub fn microseconds(us: f64) -> Result<f64, String> {
     if us > 0.0 && us < 1e9 { Ok(us) } else { Err("expected microseconds above 0, such as 5".into()) }
 }
@@ -41,7 +41,7 @@ pub fn microseconds(us: f64) -> Result<f64, String> {
 /// The rate of open loops.
 ///
 /// # Errors
-/// What is expected.
+/// The number is out of bounds; the message has these.
 pub fn rate(rate: PlannedRate) -> Result<PlannedRate, String> {
     match rate {
         PlannedRate::Share(share) if share > 0.0 && share < 1.0 => Ok(rate),
@@ -57,7 +57,7 @@ pub fn rate(rate: PlannedRate) -> Result<PlannedRate, String> {
 /// The time of a run.
 ///
 /// # Errors
-/// What is expected.
+/// The time is out of bounds; the message has these.
 pub fn budget(time: Nanos) -> Result<Nanos, String> {
     if time > Nanos::ZERO && time <= LONGEST_BUDGET {
         Ok(time)

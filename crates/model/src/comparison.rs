@@ -29,13 +29,13 @@ pub struct PlannedComparison {
     /// Where the revisions of arms with `git=` come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PlannedSource>,
-    /// What the user's own servers are asked; builds of a system have the cells of suites.
+    /// The load on the user's own servers; builds of a system have the cells of suites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<PlannedLoad>,
     /// About programs that the user gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// What subjects wrote on stderr when they were started first.
+    /// Text that subjects wrote on stderr when they were started first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<WrittenBySubject>,
 }

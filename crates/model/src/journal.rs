@@ -70,7 +70,7 @@ pub fn parse_journal(run: &Run, place: &str, bytes: &[u8]) -> Journal {
 /// The journal of a run; `place` is its name in warnings.
 ///
 /// # Errors
-/// It cannot be read, or it has more lines, a longer line or more bytes than any run.
+/// The journal cannot be read, or it has more lines, a longer line or more bytes than any run.
 pub fn read_journal(run: &Run, place: &str, journal: impl BufRead + Send) -> io::Result<Journal> {
     let names = Names::new(run);
     let unread = Mutex::new(Unread { journal, chunks: 0, lines: 0, bytes: 0 });

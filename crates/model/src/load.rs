@@ -1,4 +1,4 @@
-//! What the user's own servers are asked, and what they run beside.
+//! The load on the user's own servers, and the programs that they run beside.
 
 use crate::{Place, PlannedRate};
 use linerate_contract::{Body, Layer, Nanos};
@@ -55,7 +55,7 @@ pub struct PlannedLoad {
     /// A correct response, as far as the user says.
     #[serde(default)]
     pub given: Expectation,
-    /// What the servers write to these folders and files lasts; to all others it ends with a unit.
+    /// Folders and files to which the servers' writes last; to all others these end with a unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub share: Vec<PathBuf>,
     /// Folders and files of the user in images, each with its place there.

@@ -1,4 +1,4 @@
-//! What was measured of one cell by itself, how its unit ended, and the stages of a unit.
+//! Measurements of one cell by itself, how its unit ended, and the stages of a unit.
 
 use crate::{Count, Histogram};
 use linerate_contract::{Bytes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
@@ -49,7 +49,7 @@ pub enum Stage {
     Start,
     /// The systems do the work, byte for byte; also warms them up.
     Verify,
-    /// What is found out about commands before their first unit: what they answer, when they are warm.
+    /// Learning about commands before their first unit: their responses, and when they are warm.
     Learn,
     Measure,
     /// Processes ended, namespaces dropped.
@@ -74,7 +74,7 @@ pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What the lab could not do for a trial as well as it should.
+/// A condition of a trial that the lab could not provide as well as it should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabFlag {
@@ -163,7 +163,7 @@ pub struct Measurement {
     pub flags: Vec<LabFlag>,
 }
 
-/// What an impaired link did, by its own counts.
+/// Packets of an impaired link, by its own counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WireCounts {
     /// Counted from the client, from 1.

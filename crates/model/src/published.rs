@@ -22,7 +22,7 @@ pub struct Published<T = PublishedTable, D = DerivedTable, F = Finding> {
     pub date: Option<String>,
     /// The machine of the document.
     pub machine: String,
-    /// What differs from the document, and why.
+    /// Differences from the document, with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
     pub tables: Vec<T>,
@@ -71,7 +71,7 @@ pub struct PublishedFigure {
 /// The place of a figure: the title of its table, and its row.
 pub type FigurePlace = [String; 2];
 
-/// What the document computes from two figures each, the first in relation to the second.
+/// Numbers that the document computes from two figures each, the first in relation to the second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "DerivedTable"))]
 pub struct DerivedTable<R = DerivedRow> {
@@ -113,12 +113,12 @@ pub struct Finding {
     /// Cells that decide it; empty: those of the figures alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<Reading>,
-    /// What the answer depends on.
+    /// The condition on which the answer depends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decides: Option<Decides>,
 }
 
-/// What a finding says of the performance of the first figure in relation to the second.
+/// A finding's claim about the performance of the first figure in relation to the second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Claim {

@@ -105,7 +105,7 @@ pub struct PlannedHost {
     /// The CPUs that roles may use; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
-    /// What ssh(1) connects to; absent: the name of the place.
+    /// The destination for ssh(1); absent: the name of the place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destination: Option<String>,
     /// Further options of ssh(1).
@@ -126,7 +126,7 @@ impl PlannedHost {
         Self { place, roles, destination, ssh_options, agent, ..Self::default() }
     }
 
-    /// What ssh(1) connects to; `None` for this machine.
+    /// The destination for ssh(1); `None` for this machine.
     pub fn ssh_destination(&self) -> Option<&str> {
         let Place::Ssh(name) = &self.place else { return None };
         Some(self.destination.as_deref().unwrap_or(name))
@@ -267,7 +267,7 @@ pub struct PlannedTable {
     pub notes: Vec<String>,
 }
 
-/// What right values are, by metric.
+/// The right values, by metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
     /// The share of the truth by which a right value may differ from it.
@@ -331,8 +331,8 @@ pub struct PlannedCell {
 }
 
 impl PlannedCell {
-    /// What the suite and the manifests define, without what was found on the machine: versions, and systems
-    /// that are missing.
+    /// The plan as the suite and the manifests define it, without what was found on the machine: versions,
+    /// and systems that are missing.
     pub fn definition(&self) -> Self {
         let mut cell = Self { absent: None, ..self.clone() };
         cell.systems.iter_mut().for_each(|system| system.version = None);

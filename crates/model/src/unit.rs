@@ -252,7 +252,7 @@ pub enum Sharing {
     Alternating,
 }
 
-/// What the kernel counts of processes and of their network namespace.
+/// An event that the kernel counts of processes and of their network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 #[serde(rename_all = "kebab-case")]

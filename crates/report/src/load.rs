@@ -171,7 +171,7 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
     out
 }
 
-/// What an open loop did not do as asked.
+/// Warnings where an open loop did not do as asked.
 fn warnings(result: &LoadResult<'_>) -> Vec<String> {
     let LoadResult { words, spec, done, .. } = result;
     let mut warnings: Vec<String> = delayed(result).into_iter().chain(unserved(result)).collect();

@@ -1,4 +1,4 @@
-//! What a load of HTTP has beside its rate and latencies: events within responses, and a row for each of
+//! Lines of a load of HTTP beside its rate and latencies: events within responses, and a row for each of
 //! several requests.
 
 use super::load::{percentiles, time};

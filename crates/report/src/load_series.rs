@@ -72,7 +72,7 @@ pub fn of_stream(done: &Done, samples: &[Sample]) -> Vec<StreamSecond> {
     samples.iter().chain(&rest).map(&mut second).collect()
 }
 
-/// What the result has beyond the last sample. Without a sample it is the result.
+/// The part of the result beyond the last sample. Without a sample it is the result.
 fn rest(done: &Done, samples: &[Sample]) -> Option<Sample> {
     let (last, at_ns) = (samples.last()?, done.end_ns.since(done.start_ns));
     let sum = |value: fn(&Sample) -> u64| samples.iter().map(value).sum::<u64>();
@@ -87,7 +87,7 @@ fn rest(done: &Done, samples: &[Sample]) -> Option<Sample> {
     })
 }
 
-/// What was recorded after `before`: both have the same buckets.
+/// The values that were recorded after `before`: both have the same buckets.
 fn between(before: &Counts, after: &Counts) -> Counts {
     let before: BTreeMap<u64, u64> = before.pairs.iter().copied().collect();
     let own = |(value, n): &(u64, u64)| (*value, n - before.get(value).unwrap_or(&0).min(n));

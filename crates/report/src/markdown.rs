@@ -86,9 +86,9 @@ fn suite_text(text: &mut String, suite: &SuiteReport) {
     suite.tables.iter().for_each(|table| table_text(text, suite, table));
     if !suite.reasons.is_empty() {
         let _ = writeln!(text, "## Why\n");
-        lines(text, &layout::reasons(suite));
+        lines(text, &comparison::reasons(suite));
     }
-    if let Some(counted) = layout::counted(suite) {
+    if let Some(counted) = comparison::counted(suite) {
         let _ = writeln!(text, "{}:\n", counted.title);
         text_table(text, &counted);
         text.push('\n');

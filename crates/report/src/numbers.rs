@@ -149,7 +149,7 @@ pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
     format!("{id} is {ratio}x {with} ({range}n={n}{duet}){micros}{verdict}")
 }
 
-/// What a control shows that has passed.
+/// The bias that a passed control excludes.
 pub(crate) fn shows_bias(smallest: f64) -> String {
     format!("a bias below {} % is invisible", plain(smallest * 100.0))
 }

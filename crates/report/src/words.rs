@@ -261,8 +261,8 @@ pub(super) fn small_rate(quantity: Option<Quantity>, value: f64, ends: Ends) -> 
     (is_of_bits && value > 0.0 && value < LEAST_GBIT).then(|| number() + " Mbit/s")
 }
 
-/// What as many units would find in 80 % of runs. From 100 % on it is a factor: a percentage of four digits
-/// would have to be converted by the reader.
+/// The difference that as many units would find in 80 % of runs; from 100 % on a factor: a percentage of four
+/// digits would have to be converted by the reader.
 pub(super) fn detectable(share: f64) -> String {
     if share < 1.0 {
         format!("only differences above {} % can be seen", plain(share * 100.0))
@@ -277,7 +277,7 @@ pub(super) fn is_cost(quantity: Quantity) -> bool {
     quantity.metric.is_latency() || of_cpu.contains(&quantity.metric)
 }
 
-/// What the best of a table is by its metric.
+/// The word for the best of a table by its metric.
 pub(super) fn best_by(quantity: Option<Quantity>) -> String {
     match quantity.map(|quantity| quantity.metric) {
         Some(Metric::ClientCpu) => "needs the least CPU time of the client".to_owned(),

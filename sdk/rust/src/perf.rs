@@ -21,7 +21,7 @@ pub const PREFIX: usize = 8;
 const LONGEST: u64 = 1 << 30;
 /// Streams under way on a connection; servers allow 100 by default.
 const MOST_STREAMS: u64 = 1_000;
-/// What responses are made of: the same piece again and again.
+/// The size of the piece that responses consist of, again and again.
 const PIECE: usize = 64 << 10;
 
 /// The piece that responses are made of.

@@ -57,7 +57,7 @@ pub fn serve(
 /// A TCP listener.
 ///
 /// # Errors
-/// Those of socket(2), bind(2) and listen(2).
+/// socket(2), bind(2) or listen(2) fails.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
@@ -82,7 +82,7 @@ pub async fn accept(listener: TcpListener, handle: impl Fn(TcpStream)) {
 /// Sends back what arrives, until the peer closes.
 ///
 /// # Errors
-/// Those of the connection.
+/// The connection fails.
 pub async fn echo(mut reader: impl AsyncRead + Unpin, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut buffer = vec![0; ECHO_BUFFER];
     loop {

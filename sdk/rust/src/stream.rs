@@ -118,7 +118,7 @@ impl Stream {
     /// Serves transfers until the client closes.
     ///
     /// # Errors
-    /// Those of the connection, also an early end of the content.
+    /// The connection fails, or the content ends early.
     pub async fn serve(
         &self,
         mut reader: impl AsyncRead + Unpin,

@@ -21,7 +21,7 @@ use std::{process, thread};
 /// The largest datagram that arrives, and the most bytes that leave in one call.
 const BUFFER: usize = 65_535;
 
-/// What a connection does with its streams.
+/// The service on the streams of a connection.
 pub trait Service {
     /// After datagrams have arrived.
     ///

@@ -18,7 +18,7 @@ use quiche::Config;
 use std::error::Error;
 use std::rc::Rc;
 
-/// Those of the example `http3-server`, but for the time after which idle connections end.
+/// The settings of the example `http3-server`, but for the time after which idle connections end.
 const LONGEST_DATAGRAM: usize = 1350;
 const WINDOW: u64 = 10_000_000;
 const WINDOW_OF_STREAM: u64 = 1_000_000;

@@ -15,7 +15,7 @@ pub struct Pages {
     headers: [Header; 3],
 }
 
-/// What is sent of a response.
+/// The progress of a response that is being sent.
 #[derive(Default)]
 struct Response {
     has_headers: bool,

@@ -25,7 +25,7 @@ const SETTLE: Duration = Duration::from_millis(1);
 
 struct Task {
     target: Target,
-    /// What comes back, or the page.
+    /// The message that comes back, or the page.
     message: Vec<u8>,
     is_http: bool,
 }

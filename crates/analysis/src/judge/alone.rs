@@ -1,4 +1,4 @@
-//! What the trials of a cell alone say: its value, and its ratio to another cell beside that of their duets.
+//! Trials of a cell alone: its value, and its ratio to another cell beside that of their duets.
 
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS, mean_interval, standard_deviation, student};
 use crate::stats::ratio::RatioEstimate;

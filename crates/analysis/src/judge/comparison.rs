@@ -93,7 +93,7 @@ impl Comparison {
         RowValue::scaled(duet.with_cpu_us?, duet.cpu_ratio?, duet.cpu_ci95)
     }
 
-    /// What the trials alone say otherwise.
+    /// The ratio of the trials alone, where it contradicts this one.
     pub fn denied_by(&self) -> Option<SoloRatio> {
         let duet = self.duet.as_ref()?;
         duet.contradicted_by.or(duet.doubted_by)

@@ -1,4 +1,4 @@
-//! What others used of the CPUs while a run was measured.
+//! CPU time that others used while a run was measured.
 
 use super::journal::SortedJournal;
 use crate::stats::bound::{DISTURBED, disturbance};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 /// machine, and an interval contains them.
 const FEW: f64 = 0.1;
 
-/// What others used of the CPUs' time in a disturbed run: more than a tenth of its units were beside other
-/// processes that used more than 10 %, or lost more than 5 % to other guests of the hypervisor.
+/// CPU time that others used in a disturbed run: more than a tenth of its units were beside other processes
+/// that used more than 10 %, or lost more than 5 % to other guests of the hypervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Disturbance {

@@ -1,4 +1,4 @@
-//! What a document found, looked at again: computed from its figures and the cells that repeat them.
+//! Findings of a document, looked at again: computed from its figures and the cells that repeat them.
 
 use super::cell::{CellSummary, OutcomeWord};
 use super::compare::Comparisons;
@@ -11,7 +11,7 @@ use linerate_model::{Claim, Finding, Metric, Published, PublishedFigure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run says of a finding.
+/// A run's answer to a finding of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub enum Confirmation {

@@ -91,8 +91,7 @@ pub fn bound<'a>(
     })
 }
 
-/// What processes of others were seen to use, by their own clocks: the mean. `None` where a measurement
-/// does not know it.
+/// The mean CPU use of other processes, by their own clocks. `None` where a measurement does not know it.
 fn seen<'a>(measurements: impl Iterator<Item = &'a Measurement>) -> Option<f64> {
     let shares: Vec<f64> = measurements.map(|measurement| measurement.others).collect::<Option<_>>()?;
     (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)

@@ -1,7 +1,7 @@
 //! The brake: a process that takes a known share of a role's CPU time, for a probe.
 //!
-//! It reads the role's clock every millisecond. For the CPU time that the role has used since, it stops the
-//! role and uses the role's CPU itself, until its own CPU time is the share. What it does in between, such as
+//! A brake reads the role's clock every millisecond. For the CPU time that the role has used since, it stops
+//! the role and uses the role's CPU itself, until its own CPU time is the share. Its work in between, such as
 //! reading clocks, is part of its time. So a brake acts as slower code would: a role that waits has no time
 //! taken from it, and two roles on one CPU compete with it as with a slower role.
 

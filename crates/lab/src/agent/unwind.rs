@@ -34,7 +34,7 @@ const PYTHON_RETURNS: [u8; 5] = [0x48, 0x83, 0xc4, 0x08, 0xc3];
 /// The state of a program when a sample was taken.
 pub(super) struct Stopped {
     registers: Vec<u64>,
-    /// What its stack had, from the stack pointer on.
+    /// The content of its stack, from the stack pointer on.
     stack: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Program {
 /// Addresses and bytes of a section.
 type Part = (Range<u64>, Arc<[u8]>);
 
-/// What a file has for unwinding: sections by name, with their addresses, and its segments of code.
+/// The parts of a file for unwinding: sections by name, with their addresses, and its segments of code.
 struct Sections {
     parts: BTreeMap<Vec<u8>, Part>,
     /// Offset in the file, length, address.
@@ -217,7 +217,7 @@ impl Sections {
         Some(Self { parts, code })
     }
 
-    /// What is to be added to an address of the file, where its code at `offset` is at `start`.
+    /// The number to add to an address of the file, where its code at `offset` is at `start`.
     fn bias(&self, start: u64, offset: u64) -> Option<u64> {
         let holds = |[at, length, _]: &&[u64; 3]| *at < offset + 1 + *length && offset < at + length;
         let [at, _, address] = self.code.iter().find(holds)?;

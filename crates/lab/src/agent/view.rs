@@ -1,4 +1,4 @@
-//! What a system sees of the host's files: a root folder of its own, in a mount namespace of its own.
+//! The view that a system has of the host's files: a root folder of its own, in a mount namespace of its own.
 //!
 //! | folder | access |
 //! |---|---|

@@ -205,7 +205,7 @@ pub struct InitArgs {
 
 /// Print the history of a gate as a table and a plot
 ///
-/// It decides nothing.
+/// A history decides nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   linerate history perf-history.jsonl")]

@@ -103,7 +103,7 @@ impl Feed {
     }
 }
 
-/// What the fuzz target `feed` runs: the first line is a path, the rest a table.
+/// Code of the fuzz target `feed`: the first line of the input is a path, the rest a table.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_feed(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };

@@ -17,7 +17,7 @@ const LOG_TIME: &str =
     "[day]/[month repr:short]/[year]:[hour]:[minute]:[second] [offset_hour][offset_minute]";
 const SECOND: u64 = 1_000_000_000;
 
-/// What a connection is made of, and not a request.
+/// Headers of a connection, which are not a request's.
 const OF_CONNECTION: [&str; 6] =
     ["host", "connection", "content-length", "transfer-encoding", "keep-alive", "upgrade"];
 
@@ -82,7 +82,7 @@ fn gathered(mut sent: Vec<Sent>, left_out: u64, span: u64) -> Recorded {
     recorded
 }
 
-/// What was answered with an error of the client's was right to be.
+/// The expectation of a recorded status; an error of the client's was right to be one.
 fn expectation(status: u16) -> Expectation {
     // 499 is nginx's word for a client that went away.
     Expectation { status: (400..499).contains(&status).then_some(status), ..Expectation::default() }

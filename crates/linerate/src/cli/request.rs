@@ -161,7 +161,7 @@ fn parse_requests(file: &Path, text: &str, read: &ReadBody<'_>) -> Result<Record
     Ok(Recorded { requests, ..Recorded::default() })
 }
 
-/// What the fuzz target `requests` runs: no text is a panic, and an error names the file.
+/// Code of the fuzz target `requests`: no text is a panic, and an error names the file.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_requests(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };

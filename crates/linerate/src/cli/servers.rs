@@ -14,7 +14,7 @@ use linerate_contract::{Layer, Nanos};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// What `{port}` and PORT are, unless the user's own PORT or --port is another.
+/// The value of `{port}` and PORT, unless the user's own PORT or --port is another.
 const PORT: u16 = 8080;
 /// The load under which latencies are compared, beside the closed loop: at saturation a server batches, and
 /// what a request costs and how long it takes is not what its users get.
@@ -27,7 +27,7 @@ const LONGEST: usize = 64 << 20;
 pub struct GivenServers {
     /// The commands, or the addresses as they were written.
     pub lines: Vec<String>,
-    /// What is asked at each address, and where it is.
+    /// The target at each address, and the address.
     pub targets: Vec<(PlannedTarget, SocketAddr)>,
     /// Where the commands run; `None`: in the current folder.
     pub folder: Option<PathBuf>,
@@ -207,7 +207,7 @@ impl LoadFlags {
         }
     }
 
-    /// What is asked; files are relative to `folder`.
+    /// The requests for a server; files are relative to `folder`.
     fn requests(&self, folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
         self.check()?;
         let method = self.grpc.iter().flatten().map(String::as_str);

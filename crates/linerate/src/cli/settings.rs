@@ -94,7 +94,7 @@ pub struct SubjectFlags {
     pub network: Option<String>,
 }
 
-/// What is asked of each server, and by how many connections.
+/// Requests for each server, and the number of connections.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Load")]
 pub struct LoadFlags {
@@ -118,7 +118,7 @@ pub struct LoadFlags {
     #[arg(long)]
     pub https: bool,
 
-    /// What is done anyway: other tools need it
+    /// The default: an option that other tools need
     #[arg(long, short = 'k', hide = true)]
     pub insecure: bool,
 

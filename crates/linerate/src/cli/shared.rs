@@ -67,7 +67,7 @@ pub struct TrustArgs {
     pub key: Option<PathBuf>,
 }
 
-/// What a thread of a client or server does before it sleeps.
+/// The time for which a thread of a client or server spins before it sleeps.
 #[derive(Debug, Args)]
 pub struct SpinArgs {
     /// Poll for up to TIME (1us to 1ms) before a thread sleeps: less latency for more CPU; always: threads

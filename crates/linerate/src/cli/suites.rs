@@ -61,7 +61,8 @@ pub struct RunFlags {
     pub out: Option<PathBuf>,
 
     /// Continue the run in this folder, with its plan; with a suite, start it there if the folder has no run.
-    /// What executes more than linerate's own suites is given again: commands, builds, programs and hosts
+    /// Options that execute more than linerate's own suites are given again: commands, builds, programs and
+    /// hosts
     #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub resume: Option<PathBuf>,
 
@@ -180,7 +181,7 @@ pub struct PlanArgs {
   linerate list workloads
   linerate list cells | grep haproxy")]
 pub struct ListArgs {
-    /// What to list
+    /// The kind of list
     #[arg(value_enum, default_value = "suites")]
     pub what: Listed,
 }

@@ -1,5 +1,5 @@
-//! What to write in place of an option that a command does not have: words of other tools have another name
-//! or no need here.
+//! Advice in place of an option that a command does not have: words of other tools have another name or no
+//! need here.
 
 use super::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 /// Writes the file, or prints it.
 ///
 /// # Errors
-/// It is there already, or no file says how the server is built.
+/// The file is there already, or no file says how the server is built.
 pub fn init(args: &InitArgs) -> Result<ExitCode, Error> {
     let path = Path::new(PROJECT);
     let guess = look(Path::new(".")).ok_or_else(|| {

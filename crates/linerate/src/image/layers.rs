@@ -73,7 +73,7 @@ fn content(path: &Path) -> io::Result<Box<dyn Read>> {
     }
 }
 
-/// What is read counts for a digest.
+/// A reader whose bytes count for a digest.
 struct Checked<R> {
     layer: R,
     context: Context,

@@ -74,7 +74,7 @@ impl State {
         self.done += 1;
     }
 
-    /// What is done before the trials of a suite.
+    /// Begins a stage before the trials of a suite.
     pub(super) fn stage(&mut self, suite: &PlannedSuite, words: &str, now: Instant) {
         let words = self.with_name(suite, words.to_owned());
         self.doing = Some(Doing { words, id: None, left: Left::default(), since: now });

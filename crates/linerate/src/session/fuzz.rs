@@ -19,7 +19,7 @@ const SEEDS: [&str; 2] = [
     include_str!("../../../../fuzz/seeds/stored/commands"),
 ];
 
-/// What the fuzz target `stored` runs. A text is a run: run.json in its first line, then the journal. Another
+/// Code of the fuzz target `stored`. A text is a run: run.json in its first line, then the journal. Another
 /// input is changes of a run that is whole: a place in two bytes and a value in one.
 pub fn fuzz_stored(input: &[u8]) {
     match input.split_first() {

@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// The units of these cells so far.
-    fn units(&self, suite: usize, sides: Sides) -> impl Iterator<Item = &Unit> {
+    pub(super) fn units(&self, suite: usize, sides: Sides) -> impl Iterator<Item = &Unit> {
         self.made.units.iter().filter(move |unit| unit.suite == suite && unit.sides == sides)
     }
 

@@ -83,7 +83,7 @@ pub struct Session {
     install: bool,
     /// Set by a signal.
     interrupted: Arc<AtomicBool>,
-    /// What setups have left in the background ends with these.
+    /// Processes that setups have left in the background end with these.
     tethers: Vec<Tether>,
     why: Why,
     profile: Profile,

@@ -1,5 +1,5 @@
-//! What the programs and commands of a comparison write on stderr at their start: it may be the reason of a
-//! difference, or say that there is none.
+//! Text that the programs and commands of a comparison write on stderr at their start: it may be the reason
+//! of a difference, or say that there is none.
 
 use super::Session;
 use crate::arm::{Arm, BASE, HEAD};

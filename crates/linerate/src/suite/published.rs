@@ -36,7 +36,7 @@ pub(super) struct PublishedFile {
 /// In the names of figures: the row of a derived table.
 const ROW: &str = "{row}";
 
-/// What the document computes of two figures in each row.
+/// The number that the document computes of two figures in each row.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Derived {

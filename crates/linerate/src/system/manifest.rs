@@ -116,7 +116,7 @@ pub struct Variant {
     /// The address to which the client connects: this relay's own, or the server's.
     #[serde(default)]
     pub reached_at: ReachedAt,
-    /// What the server's end of the path consists of with this variant, such as a TUN device.
+    /// The device at the server's end of the path with this variant, such as a TUN device.
     pub device: Option<Device>,
     /// Routers of the path in place of the suite's; 0: client and server have one link.
     pub routers: Option<usize>,

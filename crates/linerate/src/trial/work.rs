@@ -75,8 +75,7 @@ impl Work {
         }
     }
 
-    /// What a client was to do that ends what is under way after its number of operations, and counts it: up
-    /// to one percent more.
+    /// The work of a client that also ends and counts operations beyond its number: up to one percent more.
     pub(super) fn with_overshoot(&self, measurement: &Measurement) -> Self {
         match self {
             Self::Operations(expected) => {

@@ -12,7 +12,7 @@ pub(crate) struct Script {
     head: String,
     systems: String,
     responses: String,
-    /// What every response has beside its own keys.
+    /// Keys that every response has beside its own.
     beside: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! What the programs of a comparison write on stderr at their start.
+//! Text that the programs of a comparison write on stderr at their start.
 
 use crate::common::Folder;
 use crate::gate;

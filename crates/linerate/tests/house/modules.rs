@@ -65,7 +65,7 @@ fn read(folder: &str, files: &[TextFile]) -> Crate {
     Crate { name: folder.to_owned(), modules, uses: uses.into_iter().collect() }
 }
 
-/// What the root exports again, and the module that has it.
+/// Names that the root exports again, each with the module that has it.
 fn exported<'a>(roots: impl Iterator<Item = &'a TextFile>) -> BTreeMap<String, String> {
     let line = Regex::new(r"(?m)^pub use (\w+)::\{?([^;}]*)").unwrap();
     let word = Regex::new(r"\w+").unwrap();

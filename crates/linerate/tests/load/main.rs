@@ -327,7 +327,7 @@ fn serving(respond: impl Fn(&mut TcpStream) -> bool + Clone + Send + 'static) ->
     format!("http://{address}")
 }
 
-/// What `linerate load` prints, and its exit status.
+/// The text that `linerate load` prints, and its exit status.
 fn load(arguments: &[&str]) -> (String, Option<i32>) {
     let output = linerate(&[&["load"], arguments].concat());
     (String::from_utf8([output.stdout, output.stderr].concat()).unwrap(), output.status.code())

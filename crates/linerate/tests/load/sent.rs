@@ -1,4 +1,5 @@
-//! What `linerate load` sends, and where: any bytes, from any address, to any address of a name.
+//! Bytes that `linerate load` sends, and their addresses: any bytes, from any address, to any address of a
+//! name.
 
 use crate::{LINERATE, engine_is_built, load, serving};
 use std::ffi::OsStr;
@@ -46,7 +47,7 @@ fn a_body_may_have_any_bytes() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// What is said of bad usage.
+/// The message on bad usage.
 fn refused(words: &[&OsStr]) -> String {
     let output = Command::new(LINERATE).args(words).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,4 +1,4 @@
-//! What bound a cell: cells whose bottleneck is known, because they were made so.
+//! Bottlenecks of cells for which they are known, because they were made so.
 
 use crate::common::{self, Folder, Output, skip};
 use crate::{command, machine};

@@ -157,7 +157,7 @@ fn a_baseline_that_answers_500_is_an_error_unless_that_is_expected() {
     assert_eq!(out.status, 0, "{}", out.stderr);
 }
 
-/// What the tests of companions ask: a server that counts in a store beside it.
+/// The server in the tests of companions: it counts in a store beside it.
 pub(crate) const COUNTER: &str = r#"
 import socket, sys, threading
 store = ("127.0.0.1", 6379)

@@ -1,4 +1,4 @@
-//! What a system can reach: one that tries everything that it must not do, as root and as another user.
+//! Confinement of a system: one that tries everything that it must not do, as root and as another user.
 
 use crate::common::{self, Folder, Named, Output, skip};
 use crate::shared_machine;

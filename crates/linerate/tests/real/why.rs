@@ -8,63 +8,21 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// A server of HTTP/1.1 in one thread. PLANT: calls of the clock by a function before each response. WRITES:
-/// parts of a response.
-const SERVER: &str = r#"
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
-static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-__attribute__((noinline)) unsigned long audit_request(long rounds) {
-    struct timespec now = { 1, 0 };
-    for (long i = 0; i < rounds; i++) clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
+/// A file of the experiment with planted causes (`scripts/experiments/why-table`).
+macro_rules! source {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../../scripts/experiments/why-servers/", $name)))
+    };
 }
-int main(void) {
-    long plant = getenv("PLANT") ? atol(getenv("PLANT")) : 0;
-    size_t writes = getenv("WRITES") ? atol(getenv("WRITES")) : 1, length = sizeof answer - 1;
-    struct sockaddr_in at = { AF_INET, htons(atoi(getenv("PORT"))), { htonl(INADDR_LOOPBACK) } };
-    int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0), poll = epoll_create1(0);
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 512)) return 1;
-    struct epoll_event event = { EPOLLIN, { .fd = listener } }, events[64];
-    epoll_ctl(poll, EPOLL_CTL_ADD, listener, &event);
-    for (;;) {
-        int ready = epoll_wait(poll, events, 64, -1);
-        for (int i = 0; i < ready; i++) {
-            int fd = events[i].data.fd;
-            if (fd == listener) {
-                event.data.fd = accept(listener, 0, 0);
-                setsockopt(event.data.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-                epoll_ctl(poll, EPOLL_CTL_ADD, event.data.fd, &event);
-                continue;
-            }
-            char request[4096];
-            if (read(fd, request, sizeof request) <= 0) { close(fd); continue; }
-            if (audit_request(plant) == 0) continue;
-            for (size_t part = 0, at = 0; part < writes; part++) {
-                size_t end = length * (part + 1) / writes;
-                if (write(fd, answer + at, end - at) < 0) break;
-                at = end;
-            }
-        }
-    }
-}
-"#;
 
 /// A folder with the server; `None`, with a message, without a compiler.
 fn workplace(name: &str) -> Option<Folder> {
     let folder = Folder::new(name);
     fs::create_dir_all(folder.path()).unwrap();
-    fs::write(folder.path().join("server.c"), SERVER).unwrap();
+    let (file, text) = source!("server.c");
+    fs::write(folder.path().join(file), text).unwrap();
     let built = Command::new("cc")
-        .args(["-O2", "-fomit-frame-pointer", "-o", "server", "server.c"])
+        .args(["-O2", "-fomit-frame-pointer", "-pthread", "-o", "server", "server.c"])
         .current_dir(folder.path())
         .status();
     match built {
@@ -100,7 +58,7 @@ fn is_too_noisy(out: &Output, name: &str) -> bool {
 fn a_planted_function_is_the_first_line_and_is_shown_again_from_the_stored_run() {
     let Some(_machine) = machine() else { return };
     let Some(folder) = workplace("why-function") else { return };
-    let out = compare(&folder, &["./server", "env PLANT=200 ./server", "-n", "v1", "-n", "v2", "--why"]);
+    let out = compare(&folder, &["./server", "env PLANT_US=6 ./server", "-n", "v1", "-n", "v2", "--why"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let why = why(&folder);
     let (name, difference) = first(&why);
@@ -170,7 +128,7 @@ fn a_row_of_a_suite_is_explained_beside_its_baseline() {
 }
 
 /// The first line of a server in Python or Node.js, with a planted function and without.
-fn first_of(name: &str, file: &str, text: &str, command: &str) -> Option<(Output, String)> {
+fn first_of(name: &str, (file, text): (&str, &str), command: &str) -> Option<(Output, String)> {
     let program = command.split(' ').next().unwrap_or_default();
     if !Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success()) {
         crate::common::skip(&format!("no {program}"));
@@ -179,7 +137,7 @@ fn first_of(name: &str, file: &str, text: &str, command: &str) -> Option<(Output
     let folder = Folder::new(name);
     fs::create_dir_all(folder.path()).unwrap();
     fs::write(folder.path().join(file), text).unwrap();
-    let planted = format!("env PLANT=300 {command}");
+    let planted = format!("env PLANT_US=12 {command}");
     let out = compare_within("20s", &folder, &[command, &planted, "-n", "v1", "-n", "v2", "--why"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let name = first(&why(&folder)).0;
@@ -189,23 +147,6 @@ fn first_of(name: &str, file: &str, text: &str, command: &str) -> Option<(Output
 #[test]
 fn a_planted_function_of_python_is_the_first_line() {
     let Some(_machine) = machine() else { return };
-    let server = r#"
-import os, socket, threading
-plant = int(os.environ.get("PLANT", "0"))
-def audit_request():
-    total = 0
-    for number in range(plant):
-        total += number
-    return total
-def serve(connection):
-    while connection.recv(4096):
-        if plant:
-            audit_request()
-        connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
-listener = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
-while True:
-    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
-"#;
     // Python has names of functions from 3.12 on.
     let all = ["python3.13", "python3.12", "python3"];
     let has_names = |program: &&str| {
@@ -213,7 +154,7 @@ while True:
         Command::new(program).args(["-c", check]).status().is_ok_and(|status| status.success())
     };
     let Some(python) = all.into_iter().find(has_names) else { return crate::common::skip("no Python 3.12") };
-    let found = first_of("why-python", "server.py", server, &format!("{python} server.py"));
+    let found = first_of("why-python", source!("server.py"), &format!("{python} server.py"));
     let Some((out, name)) = found else { return };
     assert!(is_too_noisy(&out, &name) || name.starts_with("audit_request:"), "{name}\n{}", out.stdout);
 }
@@ -221,8 +162,9 @@ while True:
 #[test]
 fn a_planted_function_of_node_is_the_first_line() {
     let Some(_machine) = machine() else { return };
+    // One that does not wait for its clock, which is a function of Node's own.
     let server = r"
-const plant = Number(process.env.PLANT || 0) * 100;
+const plant = Number(process.env.PLANT_US || 0) * 2500;
 function auditRequest() {
   let sum = 1;
   for (let i = 0; i < plant; i++) sum = (sum * 31 + i) | 0;
@@ -233,7 +175,8 @@ require('http').createServer((request, answer) => {
   answer.end('hello');
 }).listen(Number(process.env.PORT), '127.0.0.1');
 ";
-    let Some((out, name)) = first_of("why-node", "server.js", server, "node server.js") else { return };
+    let found = first_of("why-node", ("server.js", server), "node server.js");
+    let Some((out, name)) = found else { return };
     // Its compiler may put the function into the one that calls it.
     assert!(is_too_noisy(&out, &name) || name.contains("server.js:"), "{name}\n{}", out.stdout);
 }

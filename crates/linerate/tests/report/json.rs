@@ -13,7 +13,7 @@ pub(crate) fn check_schema(file: &str, document: &Value) {
     assert_eq!(faults(&schema, document), Vec::<String>::new(), "{file}");
 }
 
-/// What is true of every report.
+/// Checks the numbers that every report has.
 pub(crate) fn check_numbers(report: &Value) {
     for suite in array(report, "suites") {
         for cell in array(suite, "cells") {

@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
-/// What each page has, whatever its report: one title, addresses that lead somewhere, no part that needs a
-/// script or another file.
+/// Checks the structure that each page has, whatever its report: one title, addresses that lead somewhere, no
+/// part that needs a script or another file.
 pub(crate) fn check_structure(page: &Element) {
     let ids: Vec<&str> = page.inside().iter().filter_map(|each| each.get("id")).collect();
     let addresses: BTreeSet<&str> = ids.iter().copied().collect();

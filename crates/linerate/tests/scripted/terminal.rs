@@ -1,4 +1,4 @@
-//! What a terminal of 50 columns shows; `script` (util-linux) gives the command one.
+//! Text on a terminal of 50 columns; `script` (util-linux) gives the command one.
 
 use crate::common::{Folder, Output, run_scripted, tests};
 use std::process::Command;

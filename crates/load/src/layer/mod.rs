@@ -80,7 +80,7 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// Prepares what all connections share. `persistent`: connections outlive an operation.
     ///
     /// # Errors
-    /// What the spec lacks, as a sentence.
+    /// The spec lacks something; the message is a sentence.
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal>;
 
     /// Begins a connection without waiting for it.
@@ -211,8 +211,8 @@ pub trait Layer: Clone + Send + Sized + 'static {
         BTreeMap::new()
     }
 
-    /// What the peer has ended by itself, where the protocol has words for it, and the most operations that
-    /// were under way on a connection.
+    /// Streams that the peer has ended by itself, where the protocol has words for it, and the most
+    /// operations that were under way on a connection.
     fn streams(&self) -> Option<StreamCounts> {
         None
     }

@@ -1,5 +1,5 @@
-//! What is counted beside the response time: the first byte, events within a response, and each of several
-//! requests by itself.
+//! Counts beside the response time: the first byte, events within a response, and each of several requests by
+//! itself.
 
 use super::Meter;
 use linerate_contract::{Counts, ErrorKind, Errors, EventCounts, Nanos, Recorder, RequestCounts, Spec};

@@ -1,4 +1,4 @@
-//! What a server of datagrams prints while a client sends: samples of what has arrived.
+//! Lines that a server of datagrams prints while a client sends: samples of what has arrived.
 
 use crate::process::emit;
 use linerate_contract::{Bytes, Event, Nanos, Sample, Spec};

@@ -34,7 +34,7 @@ impl SegmentSize {
 /// Every pointer of `message` is null or points to memory of the length beside it, valid during the call.
 ///
 /// # Errors
-/// Those of `sendmsg(2)`.
+/// `sendmsg(2)` fails.
 #[inline]
 pub(crate) unsafe fn send_one(socket: &OwnedFd, message: *const libc::msghdr) -> nix::Result<()> {
     // SAFETY: the caller's promise.
@@ -48,7 +48,7 @@ pub(crate) unsafe fn send_one(socket: &OwnedFd, message: *const libc::msghdr) ->
 /// `messages` points to `count` headers, and each of them is as [`send_one`] requires.
 ///
 /// # Errors
-/// Those of `sendmmsg(2)`, when the first message was not sent.
+/// `sendmmsg(2)` fails before the first message is sent.
 #[inline]
 pub(crate) unsafe fn send_many(
     socket: &OwnedFd,

@@ -4,8 +4,7 @@
 //! operation is a request on an idle connection. Otherwise each operation opens its own connection and closes
 //! it.
 //!
-//! This file contains the steps of a slot; the engine's pacer decides which slot begins an operation, and
-//! when.
+//! The steps of a slot are here; the engine's pacer decides which slot begins an operation, and when.
 
 use crate::engine::{Context, Phase, Sent, Slot, Workload};
 use crate::layer::{Flow, Layer};

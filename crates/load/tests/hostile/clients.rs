@@ -16,7 +16,7 @@ const ALL: &[&str] = &["http", "https", "tcp", "tls", "websocket", "wss"];
 const TLS: &[&str] = &["https", "tls", "wss"];
 const PLAIN: &[&str] = &["http", "tcp", "websocket"];
 
-/// What stays of an attack while an honest client works.
+/// Connections of an attack that stay while an honest client works.
 pub(crate) type Held = Vec<TcpStream>;
 pub(crate) type Attack = fn(SocketAddr) -> Held;
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use ErrorKind::{ConnectTimeout, Malformed, Timeout, WrongContent, WrongLength};
 
-/// What a server sends for a datagram.
+/// The datagrams that a server sends for one.
 type Response = fn(&[u8]) -> Vec<Vec<u8>>;
 
 /// Layer, workload, name, responses, and the kinds of failure that are right.

@@ -18,7 +18,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What stays of an attack while an honest client works.
+/// An attack; the peers that it returns stay while an honest client works.
 type Attack = fn(SocketAddr, &ClientConfig) -> Vec<Peer>;
 
 /// Name, layers, attack, and the most memory of the server.

@@ -41,7 +41,7 @@ impl Peer for StreamOwned<ServerConnection, TcpStream> {
     }
 }
 
-/// What the server does once connected; with TLS after the handshake.
+/// The behaviour of a server once connected; with TLS after the handshake.
 type Behaviour = fn(&mut dyn Peer);
 
 /// Name, layers, behaviour, and the kinds of failure that are right.

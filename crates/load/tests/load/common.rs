@@ -206,7 +206,7 @@ pub(crate) fn ok(body: &[u8]) -> Vec<u8> {
     [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
 
-/// What a server is certified with, and what a client trusts.
+/// The certificate of a server, and the trust of a client.
 pub(crate) fn certificates(name: &str, last_year: i32) -> (Tls, Tls) {
     let mut issuer = CertificateParams::new([]).unwrap();
     issuer.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -72,7 +72,11 @@ fn streams_are_under_way_at_the_same_time_and_end_with_the_window() {
 #[test]
 fn a_body_is_sent_and_a_wrong_response_fails_its_stream_alone() {
     let (_server, address) = Engine::serving(&h2_server("h2c", 10));
-    let mut spec = h2_client("h2c", address, 10, 50, 4);
+    assert_a_wrong_response_fails_its_stream_alone(h2_client("h2c", address, 10, 50, 4));
+}
+
+/// Checks 50 operations on one connection: a body is sent, and a wrong response fails its stream alone.
+pub(crate) fn assert_a_wrong_response_fails_its_stream_alone(mut spec: Spec) {
     spec.connections = 1;
     spec.request =
         Some(Request { method: Some("POST".into()), body: "x".repeat(90_000).into(), ..Request::default() });

@@ -1,8 +1,8 @@
 //! HTTP/3: the engine against itself, and against aioquic, as far as it is installed.
 
 use crate::common::{Engine, dead_port, good_certificates, local, server};
-use crate::h2::{assert_good, h2_client};
-use linerate_contract::{Bytes, Done, ErrorKind, Expect, Layer, Nanos, Request, Spec, Tls};
+use crate::h2::{assert_a_wrong_response_fails_its_stream_alone, assert_good, h2_client};
+use linerate_contract::{Done, ErrorKind, Expect, Layer, Nanos, Request, Spec, Tls};
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -92,17 +92,7 @@ fn requests_that_are_due_are_sent_on_connections_in_turn() {
 fn a_body_is_sent_and_a_wrong_response_fails_its_stream_alone() {
     let (own, trust) = good_certificates();
     let (_server, address) = Engine::serving(&h3_server(&own, 10));
-    let mut spec = h3_client(&trust, address, 10, 50, 4);
-    spec.connections = 1;
-    spec.request =
-        Some(Request { method: Some("POST".into()), body: "x".repeat(90_000).into(), ..Request::default() });
-    let done = Engine::start(&spec).done();
-    assert_eq!(done.errors.0.get(&ErrorKind::WrongStatus), Some(&50), "{:?}", done.errors);
-    assert_eq!(done.statuses.get("400"), Some(&50));
-    spec.expect = None;
-    spec.request = Some(Request { method: Some("HEAD".into()), ..Request::default() });
-    let done = Engine::start(&spec).done();
-    assert_eq!((done.operations, done.bytes, done.errors.total()), (50, Bytes(0), 0));
+    assert_a_wrong_response_fails_its_stream_alone(h3_client(&trust, address, 10, 50, 4));
 }
 
 #[test]

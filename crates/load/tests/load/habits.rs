@@ -1,5 +1,5 @@
-//! What real servers do and may do: they end connections that owe nothing, answer with any status, and answer
-//! before they have read all. None of it is a failure.
+//! Habits of real servers that are allowed: they end connections that owe nothing, answer with any status,
+//! and answer before they have read all. None of it is a failure.
 
 use crate::PROGRAM;
 use crate::common::{Engine, answering, client, good_certificates, local, ok, read_request, scripted};

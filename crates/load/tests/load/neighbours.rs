@@ -1,4 +1,4 @@
-//! What servers of the field say and do, near what others have reported: each is good, or fails with a cause
+//! Habits of servers in the field, as others have reported them: each is good, or fails with a cause
 //! (docs/evidence/habits.md).
 
 use crate::common::{Engine, client, local, ok, read_request, scripted, tcp_client};

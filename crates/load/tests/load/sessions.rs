@@ -111,7 +111,7 @@ fn transfers_for_a_time_are_finished_and_the_server_serves_one_client_after_the_
     }
 }
 
-/// What a client of one connection and one operation says.
+/// Operations and errors of a client of one connection and one operation.
 fn outcome(layer: &str, workload: &str, address: SocketAddr, tls: &Tls) -> (u64, Vec<ErrorKind>) {
     let mut spec = transfer(client(layer, workload, address, tls), "client-reads", 1000, 100_000, 1);
     spec.operations = Some(1);

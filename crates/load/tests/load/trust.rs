@@ -110,7 +110,7 @@ fn full_and_resumed_handshakes_are_counted() {
 
 /// Over QUIC and over TCP, whose server makes its own records.
 #[test]
-fn sessions_are_resumed_after_the_first_handshake_of_each_connection_or_never() {
+fn sessions_are_resumed_at_the_latest_after_the_first_handshake_of_each_connection_or_never() {
     let (own, trust) = good_certificates();
     for layer in ["quic", "h3", "https", "h2"] {
         for (tickets, asked, full, resumed) in [
@@ -130,7 +130,10 @@ fn sessions_are_resumed_after_the_first_handshake_of_each_connection_or_never() 
             let failed = done.errors.0.get(&ErrorKind::TlsFailed).copied().unwrap_or(0);
             assert_eq!((done.operations, failed), (full + resumed, 60 - full - resumed), "{layer} {tickets}");
             let counts = done.handshakes.unwrap();
-            assert_eq!((counts.full, counts.resumed), (full, resumed), "{layer} {tickets} {asked}");
+            // The first ticket may come before the last connection has begun.
+            let is_early = resumed > 0 && (1..full).contains(&counts.full);
+            assert!(counts.full == full || is_early, "{layer} {tickets} {asked}: {counts:?}");
+            assert_eq!(counts.full + counts.resumed, full + resumed, "{layer} {tickets} {asked}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What clients of WebSocket say besides messages of bytes: headers, subprotocols and texts; and servers that
-//! speak first.
+//! Clients of WebSocket beyond messages of bytes: headers, subprotocols and texts; and servers that speak
+//! first.
 
 use crate::common::{Engine, good_certificates, local};
 use crate::sessions::client as session;

@@ -1,5 +1,5 @@
-//! What a link does to the packets of one direction. A new kind is a key and a field here, and the work of
-//! both means in the lab (`agent/wire/`).
+//! Impairments of a link, for the packets of one direction. A new kind is a key and a field here, and the
+//! work of both means in the lab (`agent/wire/`).
 
 use super::units::{self, BitRate, Share};
 use linerate_contract::{Bytes, Nanos};

@@ -22,7 +22,7 @@ const LOOPBACK_MTU: u32 = 65_536;
 /// Each router has a subnet of its own behind it; the longest paths of the Internet have four times as many.
 pub const MOST_ROUTERS: usize = 8;
 
-/// What the server's end of the path consists of.
+/// The kind of device at the server's end of the path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Device {

@@ -42,7 +42,7 @@ const SIZES: [(&str, u64); 5] =
 /// `10Mbit`; `none` is `None`.
 ///
 /// # Errors
-/// What is expected in its place.
+/// The text is no rate; the message has the expected form.
 pub fn rate(text: &str) -> Result<Option<BitRate>, String> {
     if text == "none" {
         return Ok(None);
@@ -55,7 +55,7 @@ pub fn rate(text: &str) -> Result<Option<BitRate>, String> {
 /// `125kB`.
 ///
 /// # Errors
-/// What is expected in its place.
+/// The text is no size; the message has the expected form.
 pub fn size(text: &str) -> Result<Bytes, String> {
     let bytes = scaled(text, &SIZES).filter(|bytes| *bytes > 0);
     bytes.map(Bytes).ok_or_else(|| format!("`{text}` is not a size such as 64KiB, 125kB or 1MB"))
@@ -64,7 +64,7 @@ pub fn size(text: &str) -> Result<Bytes, String> {
 /// `1%`, or `0`.
 ///
 /// # Errors
-/// What is expected in its place.
+/// The text is no share; the message has the expected form.
 pub fn share(text: &str) -> Result<Share, String> {
     let number = if text == "0" { Some("0") } else { text.strip_suffix('%') };
     let percent = number.and_then(|number| number.trim().parse::<f64>().ok());
@@ -77,7 +77,7 @@ pub fn share(text: &str) -> Result<Share, String> {
 /// `20ms`, or `0`.
 ///
 /// # Errors
-/// What is expected in its place.
+/// The text is no time; the message has the expected form.
 pub fn time(text: &str) -> Result<Nanos, String> {
     if text == "0" {
         return Ok(Nanos::ZERO);

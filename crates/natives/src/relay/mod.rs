@@ -1,7 +1,7 @@
 //! A TCP relay: accepts, connects to the upstream, and forwards bytes in both directions until both ends have
 //! closed.
 //!
-//! This file accepts, connects and polls; [`splice`] moves the bytes. An end of input is forwarded as a
+//! The relay accepts, connects and polls here; [`splice`] moves the bytes. An end of input is forwarded as a
 //! half-close; an error on one side resets the other, so that a truncated response is not mistaken for a
 //! complete one.
 

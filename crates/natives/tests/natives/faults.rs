@@ -1,4 +1,4 @@
-//! What a client of the load engine measures, against what a fault injector reports.
+//! Numbers of a client of the load engine, against those that a fault injector reports.
 
 use crate::common::{Engine, client, dead_port, local};
 use linerate_contract::{Done, ErrorKind, Event, Layer, Nanos, Role, Spec, Workload};

@@ -14,7 +14,7 @@ impl RequestList {
     /// the others; with them the body says its own length.
     ///
     /// # Errors
-    /// What HTTP/1.1 cannot carry, whose rules for names and values are the same.
+    /// A field that HTTP/1.1 cannot carry, whose rules for names and values are the same.
     pub(crate) fn new(
         scheme: &str,
         path: &str,

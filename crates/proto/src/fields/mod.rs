@@ -17,7 +17,7 @@ pub(crate) use vary::{VaryingMessage, Writing};
 
 /// Bytes of the fields of a message, with 32 more for each; nginx and Apache refuse requests above 32 KiB.
 pub(crate) const MOST_FIELDS: usize = 64 << 10;
-/// What a field has beyond its name and value (RFC 7541 section 4.1, RFC 9114 section 4.2.2).
+/// The size of a field beyond its name and value (RFC 7541 section 4.1, RFC 9114 section 4.2.2).
 pub(crate) const ENTRY: usize = 32;
 
 /// True for a value that a field must not have (RFC 9113 section 8.2.1, RFC 9114 section 4.2): an end that

@@ -15,8 +15,8 @@ use crate::fields::{MOST_FIELDS, Rendered};
 use crate::http::response::Head;
 use side::ClientSide;
 
-/// What a server may send before this end has read it, on a stream and on a connection: as h2load has it, so
-/// that no response waits for this end.
+/// Bytes that a server may send before this end has read them, on a stream and on a connection: as h2load has
+/// it, so that no response waits for this end.
 const WINDOW: u32 = (1 << 30) - 1;
 /// Bodies of requests are queued up to this many bytes.
 const MOST_QUEUED: usize = 64 << 10;

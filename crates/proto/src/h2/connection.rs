@@ -30,7 +30,7 @@ pub(super) struct PeerSettings {
     pub(super) window: u32,
 }
 
-/// What a client and a server do in their own ways.
+/// The work of a connection that a client and a server do in their own ways.
 pub(super) trait Side {
     type Fields: Fields;
 

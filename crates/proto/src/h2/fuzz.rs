@@ -1,4 +1,4 @@
-//! What the fuzz targets run: a panic is a fault, and so is a result that depends on the pieces that bytes
+//! Code of the fuzz targets: a panic is a fault, and so is a result that depends on the pieces that bytes
 //! come in.
 
 use super::client::{Client, EncodedRequest, Ended, Responses};

@@ -42,7 +42,7 @@ impl EncodedRequest {
     /// A plain GET unless `request` sets something else.
     ///
     /// # Errors
-    /// What HTTP/1.1 cannot carry.
+    /// The request is one that HTTP/1.1 cannot carry.
     pub fn new(path: &str, host: &str, request: &Request) -> Result<Self, Refusal> {
         let list = RequestList::new("https", path, host, request, &[])?;
         let bytes = stream(&qpack::section(&list.fields()), &request.body);

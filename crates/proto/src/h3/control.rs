@@ -16,7 +16,7 @@ const NO_TABLE: u8 = 0x20;
 /// Frames that are read as a whole have a few numbers.
 const LONGEST: usize = 1_024;
 
-/// What this end writes to its control stream: its settings. The table of QPACK has its default, no bytes.
+/// The bytes of this end's control stream: its settings. The table of QPACK has its default, no bytes.
 pub fn opening() -> Vec<u8> {
     let mut settings = Vec::new();
     put_number(&mut settings, MAX_FIELD_SECTION_SIZE);

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 /// RFC 9112 section 3.2.1: a target in origin form, and nothing that would end the request line early.
 ///
 /// # Errors
-/// It is another one.
+/// The target is another one.
 pub fn check_target(path: &str) -> Result<(), Refusal> {
     if path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic()) {
         return Ok(());

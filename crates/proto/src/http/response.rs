@@ -52,7 +52,7 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// What no server should send and what clients accept, because it changes no number.
+/// A fault that no server should have and that clients accept, because it changes no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Odd {
     /// RFC 9112 section 6.1: HTTP/1.0 has no codings.

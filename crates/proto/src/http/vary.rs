@@ -34,7 +34,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Those of a seed and the request's own number.
+    /// The values of a seed and the request's own number.
     pub(crate) fn new(sequence: u64, seed: u64) -> Self {
         Self { sequence, state: seed.wrapping_add(sequence.wrapping_mul(0xd134_2543_de82_ef95)) }
     }

@@ -58,7 +58,7 @@ pub fn cannot_be_a_request(part: &[u8]) -> bool {
     httparse::Request::new(&mut headers).parse(part).is_err()
 }
 
-/// What a server answers to a whole request head.
+/// The response of a server to a whole request head.
 ///
 /// # Errors
 /// The response that says no.

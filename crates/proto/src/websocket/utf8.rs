@@ -44,7 +44,7 @@ impl Utf8 {
     /// The text ends here; the next one can begin.
     ///
     /// # Errors
-    /// It ends within a character.
+    /// The text ends within a character.
     pub fn end(&mut self) -> Result<(), NotUtf8> {
         if std::mem::take(&mut self.length) == 0 { Ok(()) } else { Err(NotUtf8) }
     }

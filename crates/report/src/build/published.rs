@@ -154,8 +154,8 @@ impl Repeated<'_> {
     }
 }
 
-/// What was sent and not received, by a metric of datagrams; `None` of another, or of a transport that loses
-/// none.
+/// The number of datagrams that were sent and not received; `None` of another metric, or of a transport that
+/// loses none.
 fn lost(cell: &CellSummary<'_>, metric: Metric) -> Option<f64> {
     let is_it = metric == Metric::GbitPerSecond;
     is_it.then(|| difference(&cell.values(Metric::SentGbitPerSecond), &cell.values(metric)))?

@@ -266,7 +266,7 @@ fn quantities(
     });
     let verdicts = found.iter().copied().chain(second.clone().map(|(_, found)| found));
     let verdicts = verdicts.map(|found| Some(found.verdict)).chain(memory.iter().map(|_| None)).collect();
-    let headers = ["", &base.name, &cell.id, "change", "95 %", ""];
+    let headers = ["", &base.name, &cell.id, "change", "95 % interval", ""];
     let rows = found.into_iter().map(row).chain(second.map(second_row)).chain(memory);
     (TextTable::new("", headers).with_rows(rows), verdicts)
 }
@@ -279,7 +279,9 @@ pub(super) fn label(cell: &ComparedCell, found: &Finding, load: Option<&OfferedL
     match found.measure {
         Measure::Rate => unit().unwrap_or_else(|| "rate".to_owned()),
         Measure::Cpu if is_bulk => "CPU/MB".to_owned(),
-        Measure::Cpu => "CPU/request".to_owned() + &at(),
+        // Two words of a load beside it are too long for 80 columns.
+        Measure::Cpu if load.is_some() => "CPU".to_owned() + &at(),
+        Measure::Cpu => "CPU/request".to_owned(),
         latency => latency.name().to_owned() + &at(),
     }
 }

@@ -8,7 +8,7 @@ use linerate_analysis::judge::pairs::{Finding, OfferedLoad};
 use linerate_model::{DecidingPercentile, LatencyMargin};
 use std::collections::BTreeSet;
 
-/// What to add to a sentence, such as `; v2 does not keep up: 30,700/s of the 37,171/s that are due, so its
+/// An addition to a sentence, such as `; v2 does not keep up: 30,700/s of the 37,171/s that are due, so its
 /// latencies are those of a queue that grows`. Empty where both builds keep up.
 pub(super) fn overload(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
     let each = cell.load.iter().flat_map(|load| queues(load, cell, comparison));

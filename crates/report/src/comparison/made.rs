@@ -125,7 +125,7 @@ fn meanings(comparison: &ComparisonReport) -> Vec<String> {
     commands.map(|(one, role)| format!("{}{role}: {}", one.name, one.command)).collect()
 }
 
-/// What a subject wrote on stderr at its start, in one line for each of the first ones.
+/// The text that a subject wrote on stderr at its start, in one line for each of the first ones.
 pub(super) fn written(by: &WrittenBySubject) -> String {
     const MOST_LINES: usize = 3;
     const LONGEST: usize = 200;

@@ -10,6 +10,7 @@ mod latency;
 mod made;
 mod model;
 mod ranking;
+mod reasons;
 mod sentence;
 mod stored;
 mod why;
@@ -20,6 +21,7 @@ pub use history::{entries, history, newest_of};
 pub(super) use latency::{margins, table as latencies};
 pub(super) use made::{made, short};
 pub use model::*;
+pub(super) use reasons::{counted, reasons};
 pub use sentence::prospect;
 pub use stored::of_stored;
 pub use why::with_profile;
@@ -28,7 +30,7 @@ pub(crate) use why::{change_words, count_name, values};
 use crate::load::at_a_time;
 use crate::model::SuiteReport;
 use linerate_analysis::judge::SortedJournal;
-use linerate_analysis::judge::pairs::{Judgement, detectable};
+use linerate_analysis::judge::pairs::Judgement;
 use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
@@ -99,19 +101,18 @@ pub(super) fn build(
 
 /// The budget that can find something, where this one could not.
 fn too_short(judgement: &Judgement, budget: f64) -> Option<String> {
-    let units: u32 = judgement.pairs.iter().map(|pair| pair.tried).sum();
+    let (units, unit) = tried(judgement);
     let is_open = judgement.pairs.iter().any(|pair| !pair.is_decided());
     if units == 0 || !is_open || smallest(judgement, budget).is_some() {
         return None;
     }
-    let seconds: f64 = judgement.pairs.iter().map(|pair| pair.seconds).sum();
     let pairs = judgement.pairs.len();
     Some(sentence::prospect(&Prospect {
         units: f64::from(units) / pairs as f64,
         pairs,
         tests: judgement.tests,
         budget,
-        unit: seconds / f64::from(units),
+        unit,
         spread: judgement.spread,
     }))
 }
@@ -150,10 +151,15 @@ fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
     subjects.map(|one| NamedCommand { name: one.name().to_owned(), command: one.text().to_owned() }).collect()
 }
 
-/// If all pairs are measured until the budget is used.
+/// The smallest slowdown that is found if all pairs are measured until the budget is used.
 fn smallest(judgement: &Judgement, budget: f64) -> Option<f64> {
-    let seconds: f64 = judgement.pairs.iter().map(|pair| pair.seconds).sum();
+    let (_, unit) = tried(judgement);
+    judgement.detectable(budget / (unit * judgement.pairs.len() as f64))
+}
+
+/// The units of all pairs, and the seconds of one.
+fn tried(judgement: &Judgement) -> (u32, f64) {
     let units: u32 = judgement.pairs.iter().map(|pair| pair.tried).sum();
-    let of_budget = budget / (seconds / f64::from(units) * judgement.pairs.len() as f64);
-    detectable(judgement.spread?, of_budget, judgement.tests)
+    let seconds: f64 = judgement.pairs.iter().map(|pair| pair.seconds).sum();
+    (units, seconds / f64::from(units))
 }

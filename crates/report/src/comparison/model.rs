@@ -47,7 +47,7 @@ pub struct ComparisonReport {
     pub starts: Vec<StartReport>,
     /// Remarks, such as what was left out.
     pub notes: Vec<String>,
-    /// What the subjects wrote on stderr at their start.
+    /// Text that the subjects wrote on stderr at their start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<String>,
     /// Gates of the same cells with the same history, the oldest first, this one included.
@@ -116,12 +116,12 @@ pub struct ComparedCell {
     pub memory_mib: Option<[f64; 2]>,
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub bound_by: Option<Bottleneck>,
-    /// What trials alone say otherwise.
+    /// The ratio of trials alone, where it contradicts the pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied_by: Option<SoloRatio>,
     /// Why there is no verdict, or what failed.
     pub detail: Option<String>,
-    /// What the kernel counts for a request and differs for certain.
+    /// Events that the kernel counts for a request and that differ for certain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountDifference>,
     /// Known causes, each with what shows it.
@@ -148,7 +148,7 @@ pub struct WhyReport {
     /// Absent with too few samples, or where there may be none.
     #[serde(flatten)]
     pub explanation: Option<Explanation>,
-    /// What was sampled, for pictures.
+    /// The samples, for pictures.
     #[serde(skip)]
     pub profile: PairProfile,
 }

@@ -158,8 +158,8 @@ const SPARE_UNITS: f64 = 1.0;
 /// The spread of a unit's log ratio that is assumed before there are units (docs/method.md).
 const USUAL_SPREAD: f64 = 0.01;
 
-/// What difference the budget can find. The units of a longer one may take a third longer, and a few may
-/// fail.
+/// The difference that the budget can find, as a sentence. The units of a longer one may take a third longer,
+/// and a few may fail.
 pub fn prospect(prospect: &Prospect) -> String {
     let Prospect { units, pairs, tests, budget, unit, spread } = prospect;
     let time = whole_seconds(*budget);

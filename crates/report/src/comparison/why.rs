@@ -14,8 +14,9 @@ const IN_SENTENCE: usize = 4;
 /// Counts in the line of counts, and hints below it.
 const COUNTS: usize = 2;
 const HINTS: usize = 2;
-/// Characters of a function's name on the terminal.
-const LONGEST: usize = 44;
+/// Characters of a function's name on a terminal of 80 columns.
+const LONGEST: usize = 38;
+const IN: &str = " in ";
 
 /// The report with what its profiles show.
 #[must_use]
@@ -170,7 +171,7 @@ fn of_functions(cell: &ComparedCell) -> Vec<String> {
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let line = |(at, (function, name)): (usize, (&FunctionDifference, &String))| {
         let word = if at == 0 { "why" } else { "" };
-        let end = if at == 0 { " µs per request" } else { "" };
+        let end = if at == 0 { " µs/request" } else { "" };
         let [base, head] = values(&function.cost);
         let change = change(&function.cost);
         format!("{word:<3}  {change:>6} µs  {name:<width$}  {base} -> {head}{end}")
@@ -235,11 +236,11 @@ pub(crate) fn named(function: &FunctionDifference) -> String {
     // Its own name says more than its namespaces.
     let names = [&name, name.rsplit("::").next().unwrap_or(&name)];
     let fits = names.into_iter().find(|name| has_room(name, &caller));
-    fits.map_or_else(|| name.clone(), |name| format!("{name} in {caller}"))
+    fits.map_or_else(|| name.clone(), |name| format!("{name}{IN}{caller}"))
 }
 
 fn has_room(name: &str, caller: &str) -> bool {
-    name.ends_with("(2)") || name.chars().count() + caller.chars().count() <= LONGEST
+    name.ends_with("(2)") || name.chars().count() + IN.len() + caller.chars().count() <= LONGEST
 }
 
 /// A name without arguments and folders; of a long one the end, which says more than its beginning.
@@ -373,7 +374,7 @@ mod tests {
         let name = shortened(&format!("{}::serve", "a".repeat(80)));
         assert_eq!(
             (name.chars().count(), name.ends_with("::serve"), name.starts_with('…')),
-            (44, true, true)
+            (LONGEST, true, true)
         );
         assert_eq!(change_words(&cost(0.0, 2.0)), "+2.0 µs (+1.9 to +2.1)");
     }

@@ -66,7 +66,7 @@ fn history_row<'h>(history: &'h [HistoryEntry], id: &str) -> Markup {
     }
 }
 
-/// What differs from the gate before and is no build.
+/// Differences from the gate before, other than of builds.
 fn changes(before: &HistoryEntry, now: &HistoryEntry) -> Vec<String> {
     let of = |entry: &HistoryEntry| {
         [("linerate", &entry.linerate), ("CPU", &entry.cpu_model), ("kernel", &entry.kernel)]

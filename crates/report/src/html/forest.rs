@@ -50,7 +50,7 @@ impl Forest {
         Some(Self { axis: Axis::log(low / room, high * room, 0.0, WIDTH), margin })
     }
 
-    /// What all rows of a group have behind them, to be defined once.
+    /// The background of all rows of a group, to be defined once.
     pub(super) fn background(&self, id: &str, group: &Group<'_>) -> Markup {
         self.background_with(id, &marks(group))
     }

@@ -243,7 +243,7 @@ fn cpu(cell: &CellReport, entry: &TableCell, most: f64) -> Markup {
     }
 }
 
-/// What bound the cell as a badge; where roles were probed, how much each of them decides.
+/// The cell's bottleneck as a badge; where roles were probed, how much each of them decides.
 fn bound(member: &Alternative<'_>) -> Markup {
     let Some(bound_by) = member.cell.bound_by.map(words::bound) else { return html! {} };
     let generator = member.is_bound_by_generator();

@@ -44,10 +44,8 @@ pub(super) fn render_below(report: &Report, above: &Markup) -> String {
         (above)
         (top::top(report))
         @for suite in &report.suites { (suite::section(suite)) }
-        @if let Some(compared) = &report.comparison {
-            (why::sections(compared))
-            (comparison::section(compared))
-        }
+        (why::sections(report))
+        @if let Some(compared) = &report.comparison { (comparison::section(compared)) }
         (run::section(report))
     };
     page(&format!("linerate: {}", names.join(", ")), &body)

@@ -1,7 +1,7 @@
 //! The sections of a suite: one for each table, and the cells without a number.
 
 use super::anchor;
-use super::{list, plot, sentence, why};
+use super::{list, plot, sentence};
 use crate::layout::{self, GridCell, TextTable};
 use crate::model::{CellReport, PublishedReport, SuiteReport, TableReport};
 use crate::words::{accuracy_name, verdict_name};
@@ -14,12 +14,9 @@ pub(super) fn section(suite: &SuiteReport) -> Markup {
         section.suite id=(id) {
             h2 { a.anchor href={ "#" (id) } { (suite.name) ": " (suite.question) } }
             @for table in &suite.tables { (table_section(suite, table)) }
-            @if let Some(counted) = layout::counted(suite) {
+            @if let Some(counted) = crate::comparison::counted(suite) {
                 h3 { (counted.title) }
                 (text_table(&counted.title, None, &counted))
-            }
-            @for reason in &suite.reasons {
-                (why::section([&reason.baseline, &reason.id], &reason.why, &reason.hints))
             }
             @if let Some(published) = &suite.published { (published_tables(published, &[])) }
             @if !exceptions.is_empty() {

@@ -207,7 +207,7 @@ fn aa(report: &Report) -> Markup {
     }
 }
 
-/// What other work did to the trials: the number of cells with each flag.
+/// Noise of other work in the trials: the number of cells with each flag.
 fn noise(report: &Report) -> String {
     let cells = || report.suites.iter().flat_map(|suite| &suite.cells).filter(|cell| cell.n > 0);
     let count = |is_kind: fn(&Flag) -> bool| cells().filter(|cell| cell.flags.iter().any(is_kind)).count();

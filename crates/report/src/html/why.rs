@@ -1,8 +1,9 @@
 //! Where a difference comes from, as a section of a page: a table of functions, and flame graphs.
 
 use super::text_table;
-use crate::comparison::{ComparisonReport, WhyReport, change_words, values};
+use crate::comparison::{WhyReport, change_words, values};
 use crate::layout::TextTable;
+use crate::model::Report;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use inferno::flamegraph::{Options, from_lines};
@@ -13,22 +14,28 @@ use std::collections::BTreeMap;
 
 /// Functions of the table.
 const ROWS: usize = 20;
-/// A picture above this size is drawn once more, without what is narrower than [`NARROW`] percent.
-const LARGE: usize = 250_000;
-const NARROWEST: f64 = 0.1;
-const NARROW: f64 = 1.0;
+/// All pictures of a page, in bytes.
+const LARGEST: usize = 750_000;
+/// A picture that is too large is drawn without what is narrower, in percent.
+const NARROW: [f64; 5] = [0.1, 0.3, 1.0, 3.0, 10.0];
 
-pub(super) fn sections(comparison: &ComparisonReport) -> Markup {
-    let base = comparison.commands.first().map_or("the baseline", |base| base.name.as_str());
-    html! {
-        @for cell in &comparison.cells {
-            @if let Some(why) = &cell.why { (section([base, &cell.id], why, &cell.hints)) }
-        }
+/// The reasons of a comparison, or of rows beside their baselines.
+pub(super) fn sections(report: &Report) -> Markup {
+    let mut all: Vec<([&str; 2], &WhyReport, &[String])> = Vec::new();
+    if let Some(comparison) = &report.comparison {
+        let base = comparison.commands.first().map_or("the baseline", |base| base.name.as_str());
+        let explained = comparison.cells.iter().filter_map(|cell| Some((cell, cell.why.as_ref()?)));
+        all.extend(explained.map(|(cell, why)| ([base, cell.id.as_str()], why, cell.hints.as_slice())));
     }
+    for row in report.suites.iter().flat_map(|suite| &suite.reasons) {
+        all.push(([&row.baseline, &row.id], &row.why, &row.hints));
+    }
+    let most = LARGEST / 3 / all.len().max(1);
+    html! { @for (names, why, hints) in all { (section(names, why, hints, most)) } }
 }
 
-/// The reason of one subject beside its baseline, whose name is the first.
-pub(super) fn section(names: [&str; 2], why: &WhyReport, hints: &[String]) -> Markup {
+/// The reason of one subject beside its baseline, whose name is the first. `most`: bytes of a picture.
+fn section(names: [&str; 2], why: &WhyReport, hints: &[String], most: usize) -> Markup {
     let functions = why.explanation.as_ref().map_or(&[][..], |found| &found.functions);
     html! {
         section {
@@ -39,7 +46,7 @@ pub(super) fn section(names: [&str; 2], why: &WhyReport, hints: &[String]) -> Ma
             @if !calls.is_empty() { (text_table("calls", None, &of_calls(calls, names))) }
             @if !hints.is_empty() { ul { @for hint in hints { li { (hint) } } } }
             @for what in &why.profile.lacking { p.caption { (what) } }
-            @for (title, picture) in pictures(&why.profile, names) {
+            @for (title, picture) in pictures(&why.profile, names, most) {
                 details {
                     summary { (title) }
                     div.scroll tabindex="0" role="region" aria-label=(title) {
@@ -76,7 +83,7 @@ fn of_calls(calls: &[CallDifference], [base, head]: [&str; 2]) -> TextTable {
 }
 
 /// The difference as a flame graph, and each side's own; none without samples.
-fn pictures(profile: &PairProfile, [base, head]: [&str; 2]) -> Vec<(String, Vec<u8>)> {
+fn pictures(profile: &PairProfile, [base, head]: [&str; 2], most: usize) -> Vec<(String, Vec<u8>)> {
     let costs = costs(profile);
     let of_both = costs.iter().map(|(stack, [base, head])| format!("{stack} {base} {head}")).collect();
     let of_side = |side: usize| -> Vec<String> {
@@ -88,7 +95,9 @@ fn pictures(profile: &PairProfile, [base, head]: [&str; 2]) -> Vec<(String, Vec<
         (format!("Flame graph of {base}"), of_side(0)),
         (format!("Flame graph of {head} alone"), of_side(1)),
     ];
-    all.into_iter().filter_map(|(title, lines)| Some((title.clone(), picture(&title, &lines)?))).collect()
+    all.into_iter()
+        .filter_map(|(title, lines)| Some((title.clone(), picture(&title, &lines, most)?)))
+        .collect()
 }
 
 /// Nanoseconds for a request by stack, of the baseline and of the other.
@@ -112,8 +121,8 @@ fn costs(profile: &PairProfile) -> BTreeMap<String, [u64; 2]> {
     all
 }
 
-/// The picture, searchable, in one file.
-fn picture(title: &str, lines: &[String]) -> Option<Vec<u8>> {
+/// The picture, searchable, in one file of at most this size, as far as the names allow it.
+fn picture(title: &str, lines: &[String], most: usize) -> Option<Vec<u8>> {
     let draw = |narrowest: f64| {
         let mut options = Options::default();
         title.clone_into(&mut options.title);
@@ -122,7 +131,13 @@ fn picture(title: &str, lines: &[String]) -> Option<Vec<u8>> {
         let mut picture = Vec::new();
         from_lines(&mut options, lines.iter().map(String::as_str), &mut picture).ok().map(|()| picture)
     };
-    draw(NARROWEST).and_then(|drawn| if drawn.len() > LARGE { draw(NARROW) } else { Some(drawn) })
+    let mut drawn = NARROW.into_iter().filter_map(draw).peekable();
+    while let Some(picture) = drawn.next() {
+        if picture.len() <= most || drawn.peek().is_none() {
+            return Some(picture);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -144,12 +159,12 @@ mod tests {
     fn a_flame_graph_is_of_a_request_and_names_are_data() {
         let costs = costs(&profile("a;b <script> c"));
         assert_eq!(costs, BTreeMap::from([("main;a_b_<script>_c".to_owned(), [1_000, 2_000])]));
-        let all = pictures(&profile("a <script> c"), ["v1", "v2"]);
+        let all = pictures(&profile("a <script> c"), ["v1", "v2"], LARGEST);
         assert_eq!(all.len(), 3);
         for (_, picture) in all {
             let text = String::from_utf8(picture).unwrap();
             assert!(text.contains("a_&lt;script&gt;_c") && !text.contains("a_<script>"), "{text}");
         }
-        assert!(pictures(&PairProfile::default(), ["v1", "v2"]).is_empty());
+        assert!(pictures(&PairProfile::default(), ["v1", "v2"], LARGEST).is_empty());
     }
 }

@@ -158,7 +158,7 @@ fn without_tiers(
     (said(why, &[], ""), lossy.into_iter().collect())
 }
 
-/// What other processes used of the CPUs' time, where that withholds ratios: the most of the group.
+/// The CPU time that other processes used, where that withholds ratios: the most of the group.
 fn strangers(group: &Group<'_>) -> Option<f64> {
     let ratios = group.members.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
     ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
@@ -273,7 +273,7 @@ pub(super) fn share(precision: &Precision, member: &Alternative<'_>) -> Option<S
     Some(precision.share(member.entry.metric, member.entry.vs_baseline.as_ref()?))
 }
 
-/// What has no order against the baseline.
+/// Rows that have no order against the baseline, as sentences.
 fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let Some(baseline) = group.baseline() else { return Vec::new() };
     let with = |verdict: Verdict| -> Vec<&Alternative<'_>> {
@@ -315,7 +315,7 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     sentences
 }
 
-/// What is not ranked because it lost data.
+/// Rows that are not ranked because they lost data, as a sentence.
 fn lossy(group: &Group<'_>) -> Option<Sentence> {
     let those: Vec<&Alternative<'_>> = group.ranked().into_iter().filter(|member| member.loses()).collect();
     (!those.is_empty()).then(|| said("Not ranked, more than 1 % was lost: ", &those, "."))

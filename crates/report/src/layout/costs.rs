@@ -13,8 +13,8 @@ const COSTS: usize = 3;
 const NO_COST: f64 = 0.995;
 const FREE: &str = "nothing";
 
-/// What each system costs beside nothing in its place, its ways of running together: `iptables costs 17 % of
-/// direct's speed, haproxy 21 % (http-reuse) to 58 % (tcp)`.
+/// The cost of each system beside nothing in its place, with its ways of running together:
+/// `iptables costs 17 % of direct's speed, haproxy 21 % (http-reuse) to 58 % (tcp)`.
 pub(super) fn costs(
     table: &TableReport,
     precision: &Precision,

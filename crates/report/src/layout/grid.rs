@@ -234,7 +234,7 @@ fn grid_cell(cell: &CellReport, entry: &TableCell, usual: Option<u32>, precision
     }
 }
 
-/// What a reader must see beside a number.
+/// A note that a reader must see beside a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Note {
     FailedOperations(u64),

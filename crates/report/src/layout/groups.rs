@@ -21,8 +21,8 @@ pub(crate) struct Group<'a> {
     pub(crate) label: String,
     /// The members are one system with several values of a parameter.
     pub(crate) is_of_a_parameter: bool,
-    /// What a reader chooses from, the best first; then what is apart. Rows of a parameter, such as sizes,
-    /// keep their order.
+    /// Rows that a reader chooses from, the best first; then the ones apart. Rows of a parameter, such as
+    /// sizes, keep their order.
     pub(crate) members: Vec<Alternative<'a>>,
 }
 
@@ -159,8 +159,8 @@ impl Alternative<'_> {
         own.peek().is_some() && own.all(|is_own| is_own)
     }
 
-    /// What rows are sorted by, higher is better: the ratio to the baseline, else the value; of a report the
-    /// distance from the truth.
+    /// The number that rows are sorted by, higher is better: the ratio to the baseline, else the value; of a
+    /// report the distance from the truth.
     fn merit(&self) -> Option<f64> {
         let value = self.entry.value?;
         let by_value = if self.cell.better == Better::Higher { value } else { 1.0 / value };
@@ -275,8 +275,8 @@ fn are_numbers(compared: &BTreeSet<String>, members: &[Alternative<'_>]) -> bool
     })
 }
 
-/// What is apart comes last; the rest is sorted, unless its names are numbers of a parameter, or its values
-/// are of different loads.
+/// Rows apart come last; the rest is sorted, unless its names are numbers of a parameter, or its values are
+/// of different loads.
 fn sort(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alternative<'_>]) {
     let keeps_order = table.is_of_own_load() || are_numbers(compared, members);
     let by_part = |part: Part| {

@@ -13,7 +13,6 @@ mod named;
 mod path;
 mod precision;
 pub(super) mod published;
-mod reasons;
 mod sentences;
 mod text_table;
 mod tiers;
@@ -27,7 +26,6 @@ pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, usual_rounds, wit
 pub(super) use groups::{Alternative, Group, Part, groups, groups_by_what_is_known};
 pub(super) use named::named;
 pub(super) use precision::Precision;
-pub(super) use reasons::{counted, reasons};
 pub(super) use sentences::{sentences, warnings};
 pub(super) use text_table::TextTable;
 

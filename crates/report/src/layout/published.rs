@@ -122,12 +122,12 @@ fn joined<const N: usize>(facts: [Option<String>; N]) -> String {
     facts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What a ratio of the run rests on, where that is no duet of the two: `each beside proxy/direct`.
+/// The basis of a ratio of the run, where that is no duet of the two: `each beside proxy/direct`.
 fn basis(ratio: &RatioOfTwo) -> Option<String> {
     ratio.through.as_ref().filter(|_| ratio.ratio.is_some()).map(|third| format!("each beside {third}"))
 }
 
-/// What the document found, and whether it holds.
+/// The findings of the document, and whether they hold.
 pub(crate) fn findings(published: &PublishedReport) -> TextTable {
     let row = |finding: &FindingReport| {
         let ratio = finding.readings.first().and_then(|reading| reading.published).map(brief_percent);

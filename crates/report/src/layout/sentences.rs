@@ -36,7 +36,8 @@ pub(crate) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String>
         .collect()
 }
 
-/// What trials alone say against the ratios of the rows, by the first metric, in words: a row has one number.
+/// Contradictions between trials alone and the ratios of the rows, by the first metric, in words: a row has
+/// one number.
 pub(crate) fn warnings(table: &TableReport) -> Vec<String> {
     let warning = |entry: &TableCell| {
         let found = entry.vs_baseline.as_ref()?;

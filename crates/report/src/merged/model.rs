@@ -16,7 +16,7 @@ pub struct MergedReport {
     pub schema: String,
     pub hosts: Vec<MergedHost>,
     pub suites: Vec<MergedSuite>,
-    /// What a reader must know before the numbers, such as runs of different versions of linerate.
+    /// Facts that a reader must know before the numbers, such as runs of different versions of linerate.
     pub flags: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct MergedHost {
     pub runs: Vec<Report>,
 }
 
-/// What the ratios of a suite have in common.
+/// Ratios of a suite on several hosts, with what they have in common.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedSuite {
@@ -38,7 +38,7 @@ pub struct MergedSuite {
     pub tables: Vec<MergedTable>,
 }
 
-/// What the ratios of a table have in common.
+/// Ratios of a table on several hosts, with what they have in common.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct MergedTable {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A document beside a run: all tables of a run with `--published`, else those with a number.
 pub type PublishedReport = Published<PublishedRows, DerivedRows, FindingReport>;
 
-/// What the document computes of two figures each.
+/// Ratios that the document computes of two figures each.
 pub type DerivedRows = DerivedTable<RatioOfTwo>;
 
 /// A table of the document.

@@ -83,8 +83,8 @@ fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &G
     }
 }
 
-/// What a chart shows of a quantity: a time for a number of operations becomes a rate, so that a longer bar
-/// is better.
+/// A quantity as a chart shows it: a time for a number of operations becomes a rate, so that a longer bar is
+/// better.
 struct Drawn {
     name: String,
     is_right_better: bool,

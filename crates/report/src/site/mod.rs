@@ -31,7 +31,7 @@ impl SiteRun {
         self.report.run.started.split('T').next().unwrap_or_default()
     }
 
-    /// What distinguishes machines: ratios of one need not be those of another.
+    /// The name that distinguishes machines: ratios of one need not be those of another.
     fn host(&self) -> String {
         let host = &self.report.host;
         let virtualised = host.facts.get("virtualised").is_some_and(|value| value == "yes");

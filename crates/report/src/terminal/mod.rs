@@ -140,10 +140,10 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         }
         text.push('\n');
     }
-    for line in layout::reasons(suite) {
+    for line in comparison::reasons(suite) {
         let _ = writeln!(text, "{}", wrapped(&line, width(style)));
     }
-    if let Some(counted) = layout::counted(suite).filter(|_| style.long) {
+    if let Some(counted) = comparison::counted(suite).filter(|_| style.long) {
         let _ = writeln!(text, "\n{}\n{}", bold(&counted.title, style), details_table(&counted, style));
     }
     if let Some(published) = &suite.published {

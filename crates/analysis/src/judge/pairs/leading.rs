@@ -1,5 +1,5 @@
-//! What trials alone say of a pair: which reading is first, the CPU time where a role is saturated, else the
-//! rate; and whether they contradict the units.
+//! Trials alone of a pair: which reading is first, the CPU time where a role is saturated, else the rate; and
+//! whether they contradict the units.
 
 use crate::judge::{CellSummary, SoloRatio};
 use crate::stats::bound::Bottleneck;
@@ -8,7 +8,7 @@ use crate::stats::duet::log_rates;
 use linerate_contract::Role;
 use linerate_model::{Metric, PlannedComparison, PlannedSystem, Unit};
 
-/// What the trials alone show of a pair.
+/// The saturated roles of a pair, by its trials alone.
 pub(super) struct Leading {
     /// The roles that have two builds.
     pub(super) subject: Vec<Role>,

@@ -39,7 +39,7 @@ use series::{Crossing, Looks, PairSeries, Rules};
 /// The probability of a false difference anywhere in the run, before suspects are confirmed.
 pub const ALPHA: f64 = 0.05;
 
-/// What a run shows so far.
+/// All findings of a run so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     pub pairs: Vec<JudgedPair>,

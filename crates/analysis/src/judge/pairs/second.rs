@@ -1,5 +1,5 @@
 //! The second load of a comparison: an open loop at a share of the baseline's capacity, on the same launches.
-//! What it shows is a family of its own, and decides nothing (docs/decisions/latency.md).
+//! Its findings are a family of their own, and decide nothing (docs/decisions/latency.md).
 
 use super::Compared;
 use super::finding::{Finding, Findings, Measure};

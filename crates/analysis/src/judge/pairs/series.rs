@@ -120,8 +120,7 @@ impl PairSeries {
 
     /// Whether every window of these units is beyond a factor of two.
     fn is_factor(&self, after: u32, until: u32) -> bool {
-        let is_between = |(unit, _): &&(u32, f64)| *unit > after && *unit <= until;
-        early::is_factor(&self.windows.iter().filter(is_between).copied().collect::<Vec<_>>())
+        early::is_factor(&of_units(&self.windows, after, until).collect::<Vec<_>>())
     }
 
     fn early_interval(&self, after: u32, until: u32, alpha: f64) -> Option<[f64; 2]> {
@@ -243,9 +242,13 @@ fn by_unit(units: &[&Unit], value: impl Fn(&Unit) -> Option<f64>) -> Vec<(u32, f
     values
 }
 
+/// Values with the numbers of their units, of the units after one until another.
+fn of_units(values: &[(u32, f64)], after: u32, until: u32) -> impl Iterator<Item = (u32, f64)> {
+    values.iter().copied().filter(move |(unit, _)| *unit > after && *unit <= until)
+}
+
 fn between(values: &[(u32, f64)], after: u32, until: u32) -> Vec<f64> {
-    let is_between = |unit: u32| unit > after && unit <= until;
-    values.iter().filter(|(unit, _)| is_between(*unit)).map(|(_, value)| *value).collect()
+    of_units(values, after, until).map(|(_, value)| value).collect()
 }
 
 /// The rules that decide about a finding besides its units.

@@ -1,4 +1,5 @@
-//! What decides about two builds: the CPU time of the subject where a role is saturated, else the rate.
+//! The measure that decides about two builds: the CPU time of the subject where a role is saturated, else the
+//! rate.
 
 use super::*;
 use crate::judge::{Comparison, SoloRatio};
@@ -238,7 +239,7 @@ fn at_a_rate_p50_decides_and_the_others_count_where_they_are_certain() {
     );
 }
 
-/// What a table has before builds are judged: the base did 1,000 a second alone.
+/// The comparison of a table before builds are judged: the base did 1,000 a second alone.
 fn fixed(doubted_by: Option<SoloRatio>) -> Comparison {
     let fixed = json!({
         "with": CELLS[1], "with_value": 1000.0, "ratio": 1.2, "ci95": [1.1, 1.3], "n": 3, "verdict": "faster",

@@ -1,4 +1,4 @@
-//! What bound a cell, and what others used, of CPU times.
+//! The bottleneck of a cell and the CPU time of others, by CPU times.
 
 use super::*;
 use linerate_contract::Nanos;

@@ -7,7 +7,8 @@ use netlink_packet_core::{DefaultNla, Emitable, Nla};
 
 /// Packets that netem delays at the same time, more than any path here has in flight.
 const NETEM_LIMIT: u32 = 100_000;
-/// What TBF may send at once: its timer is exact to some tens of microseconds, and this is ten times as long.
+/// The time whose bytes TBF may send at once: its timer is exact to some tens of microseconds, and this is
+/// ten times as long.
 const TBF_BURST: Nanos = Nanos(1_000_000);
 /// A burst contains two frames at least.
 const FRAME_HEADER: u64 = 14;

@@ -33,7 +33,7 @@ impl Bench {
     /// Raises the lab.
     ///
     /// # Errors
-    /// It cannot be raised, or `linerate-load` is missing.
+    /// The lab cannot be raised, or `linerate-load` is missing.
     pub fn raise(interrupted: Arc<AtomicBool>) -> Result<Self, Error> {
         let program = program::locate("linerate-load").ok_or_else(|| {
             Error::NothingMeasured("linerate-load is missing: build it with `cargo build --release`".into())

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// One worker each: systems are compared on equal CPU, and each has one CPU (docs/method.md).
 const WORKERS: u32 = 1;
 
-/// What clients of gRPC call; linerate's own server answers to any method.
+/// The method that clients of gRPC call; linerate's own server answers to any method.
 const METHOD: &str = "/linerate.Bench/Get";
 
 /// Interval of samples: short enough to show a stall, long enough to cost at most a thousandth of a CPU.

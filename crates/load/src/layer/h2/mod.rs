@@ -343,7 +343,7 @@ impl<C: Wires> H2<C> {
 /// Calls `add` with the path, host, request and expectation of each request of `spec`.
 ///
 /// # Errors
-/// Those of `add`.
+/// As of `add`.
 pub(in crate::layer) fn each_request(
     spec: &Spec,
     mut add: impl FnMut(&str, &str, &Request, Option<Expect>) -> Result<(), Refusal>,

@@ -1,4 +1,4 @@
-//! What a server's frames come to: responses that are compared, counted and timed in their lanes.
+//! Frames of a server, as responses that are compared, counted and timed in their lanes.
 
 use super::{CodeCounts, LaneState, Reader, cause};
 use crate::clock;

@@ -48,7 +48,7 @@ pub struct Http<C, const SEVERAL: bool = false> {
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     depth: u16,
-    /// What requests that vary need, with a buffer for a body.
+    /// Numbers for requests that vary, with a buffer for a body.
     numbers: Numbering,
     body: Vec<u8>,
     buffer: Box<[u8]>,

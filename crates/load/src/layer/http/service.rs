@@ -1,9 +1,9 @@
 //! linerate's own HTTP/1.1 server: one `recv(2)`, the parser and one `send(2)` per request, and TLS where the
 //! layer is `https`.
 //!
-//! It answers any GET with the same page, head and body in one piece that is built in advance. It is the
-//! limit row of HTTP suites and the server of the engine's own benchmarks, so it does as little as RFC 9112
-//! allows.
+//! The service answers any GET with the same page, head and body in one piece that is built in advance. It is
+//! the limit row of HTTP suites and the server of the engine's own benchmarks, so it does as little as RFC
+//! 9112 allows.
 
 use crate::cause::{note, peer_failed};
 use crate::layer::wire::{Received, Room, Sink, Source, Wire, Wires};

@@ -1,6 +1,6 @@
-//! What a session holds back: segments that arrived before one that is missing. The state machine keeps them,
-//! up to its window, and does not report how many they are. A server counts them over all sessions, so that
-//! its memory has a limit.
+//! Segments that a session holds back, since they arrived before one that is missing. The state machine keeps
+//! them, up to its window, and does not report how many they are. A server counts them over all sessions, so
+//! that its memory has a limit.
 
 /// The command of a segment with data (ikcp.c).
 const PUSH: u8 = 81;

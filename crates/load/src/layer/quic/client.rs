@@ -31,8 +31,8 @@ use std::vec::Drain;
 /// The most lanes of a connection, as over HTTP/2.
 const MOST_STREAMS: u64 = 1_000;
 
-/// What servers may send on all connections before this end has read it: two windows of a stream. Each
-/// connection has an equal part, and [`LEAST_WINDOW`] at least.
+/// Bytes that servers may send on all connections before this end has read them: two windows of a stream.
+/// Each connection has an equal part, and [`LEAST_WINDOW`] at least.
 const WINDOWS: u32 = 2 * STREAM_WINDOW;
 /// The window of one among thousands of connections.
 const LEAST_WINDOW: u32 = 12 << 10;

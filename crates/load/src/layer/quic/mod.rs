@@ -35,7 +35,8 @@ use std::time::{Duration, Instant};
 const MOST_DATAGRAMS: usize = crate::packets::MAX_SEGMENTS;
 /// The longest datagram that is received: an Ethernet frame's.
 const LONGEST: usize = 1_500;
-/// What a peer may send on a stream before this end has read it; no response of a test waits for this end.
+/// Bytes that a peer may send on a stream before this end has read them; no response of a test waits for this
+/// end.
 const STREAM_WINDOW: u32 = 16 << 20;
 /// The window of requests at a server: that of quinn, so that an upload over one stream is not held up.
 const REQUEST_WINDOW: u32 = 1_250_000;

@@ -12,7 +12,7 @@ use linerate_contract::{Cause, ErrorKind, Spec, page};
 const ALPN: &[u8] = b"perf";
 /// Bytes of the length.
 const PREFIX: usize = 8;
-/// What responses are made of: the same piece again and again.
+/// The size of the piece that responses consist of, again and again.
 const PIECE: usize = 64 << 10;
 /// The longest request, in bytes.
 const LONGEST: u64 = 1 << 30;
@@ -71,14 +71,6 @@ impl ClientProtocol for Perf {
         Ok(Response { bytes, verified: false, reusable: true })
     }
 
-    fn feed_peer(&mut self, _stream: &mut (), _bytes: &[u8]) -> Result<Option<u64>, u32> {
-        Ok(None)
-    }
-
-    fn finish_peer(&mut self, _stream: &()) -> Result<(), u32> {
-        Ok(())
-    }
-
     fn name(code: u64) -> String {
         format!("code {code}")
     }
@@ -132,22 +124,6 @@ impl ServerProtocol for PerfService {
             return Err(1);
         }
         Ok(Content { piece: self.piece.clone(), total: u64::from_be_bytes(request.bytes) })
-    }
-
-    fn feed_peer(&self, _stream: &mut (), _bytes: &[u8]) -> Result<(), u32> {
-        Ok(())
-    }
-
-    fn finish_peer(&self, _stream: &()) -> Result<(), u32> {
-        Ok(())
-    }
-
-    fn name(code: u64) -> String {
-        format!("code {code}")
-    }
-
-    fn is_of_a_request(_code: u32) -> bool {
-        true
     }
 }
 

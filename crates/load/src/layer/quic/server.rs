@@ -36,10 +36,10 @@ pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     type PeerStream: Default + Send;
 
     /// # Errors
-    /// What the spec lacks.
+    /// The spec lacks something.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
-    /// What a connection's first unidirectional stream carries; it has one if there is something.
+    /// The content of a connection's first unidirectional stream; empty: there is no stream.
     fn opening(&self) -> Bytes;
 
     /// Bytes of a request.
@@ -63,7 +63,9 @@ pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     ///
     /// # Errors
     /// The code that the connection is ended with.
-    fn feed_peer(&self, stream: &mut Self::PeerStream, bytes: &[u8]) -> Result<(), u32>;
+    fn feed_peer(&self, _stream: &mut Self::PeerStream, _bytes: &[u8]) -> Result<(), u32> {
+        Ok(())
+    }
 
     /// The code that the connection is ended with where the peer has both of these.
     fn are_too_many(_one: &Self::PeerStream, _other: &Self::PeerStream) -> Option<u32> {
@@ -74,13 +76,19 @@ pub(crate) trait ServerProtocol: Clone + Send + Sized + 'static {
     ///
     /// # Errors
     /// As [`Self::feed_peer`].
-    fn finish_peer(&self, stream: &Self::PeerStream) -> Result<(), u32>;
+    fn finish_peer(&self, _stream: &Self::PeerStream) -> Result<(), u32> {
+        Ok(())
+    }
 
     /// The name of a code.
-    fn name(code: u64) -> String;
+    fn name(code: u64) -> String {
+        format!("code {code}")
+    }
 
     /// Whether this code concerns one request, and the connection is good for others.
-    fn is_of_a_request(code: u32) -> bool;
+    fn is_of_a_request(_code: u32) -> bool {
+        true
+    }
 }
 
 /// A response: `total` bytes, made of this piece again and again.

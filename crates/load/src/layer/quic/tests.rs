@@ -69,22 +69,6 @@ impl ServerProtocol for Odd {
         let piece = Bytes::from_static(self.response?);
         Ok(Content { total: piece.len() as u64, piece })
     }
-
-    fn feed_peer(&self, _stream: &mut (), _bytes: &[u8]) -> Result<(), u32> {
-        Ok(())
-    }
-
-    fn finish_peer(&self, _stream: &()) -> Result<(), u32> {
-        Ok(())
-    }
-
-    fn name(code: u64) -> String {
-        code.to_string()
-    }
-
-    fn is_of_a_request(_code: u32) -> bool {
-        true
-    }
 }
 
 /// A control stream with no settings.
@@ -92,7 +76,7 @@ const SETTINGS: &[u8] = &[0, 4, 0];
 /// Status 200, and a body of two bytes.
 const GOOD: &[u8] = &[1, 3, 0, 0, 0xc0 | 25, 0, 2, b'o', b'k'];
 
-/// What eight requests on one connection, four at the same time, come to.
+/// The result of eight requests on one connection, four at the same time.
 fn against(opening: &'static [u8], response: Result<&'static [u8], u32>) -> Done {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let mut spec = Spec::new(Role::Server, linerate_contract::Layer::H3, Workload::Rr);

@@ -26,7 +26,7 @@ pub trait ClientKind: Clone + Send + 'static {
     type Script: Operation;
 
     /// # Errors
-    /// What the spec lacks, as a sentence.
+    /// The spec lacks something; the message is a sentence.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
     fn script(&self) -> Self::Script;

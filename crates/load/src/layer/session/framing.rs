@@ -20,7 +20,7 @@ pub trait Framing: Send + Sized {
     /// The end of a client or of a server.
     ///
     /// # Errors
-    /// What the spec lacks, as a sentence.
+    /// The spec lacks something; the message is a sentence.
     fn new(end: End, spec: &Spec) -> Result<Self, Refusal>;
     /// Whether the handshake is over; true without one.
     fn is_established(&self) -> bool;

@@ -23,7 +23,7 @@ pub trait ServerKind: Clone + Send + 'static {
     type Script: Script;
 
     /// # Errors
-    /// What the spec lacks, as a sentence.
+    /// The spec lacks something; the message is a sentence.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
     fn script(&self) -> Self::Script;

@@ -58,7 +58,7 @@ pub trait Sink {
     /// Takes all of it; it may be changed.
     ///
     /// # Errors
-    /// It is not what it should be.
+    /// The bytes differ from the expected ones.
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind>;
     /// Bytes of a stream's content that come next, for a wire that discards them.
     fn awaited(&self) -> u64 {
@@ -108,7 +108,7 @@ pub trait Wires: Clone + Send + 'static {
     type Wire: Wire;
 
     /// # Errors
-    /// What the spec lacks, as a sentence.
+    /// The spec lacks something; the message is a sentence.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
     /// The wire of one connection.

@@ -38,7 +38,7 @@ pub trait Passage: Clone + Send + Sized + 'static {
     /// Moves the next bytes of `source`, which are `slices`, into the socket; returns their number.
     ///
     /// # Errors
-    /// Those of the system call.
+    /// The system call fails.
     fn write(&mut self, socket: &OwnedFd, source: &impl Source, slices: [&[u8]; 2]) -> nix::Result<usize>;
 
     /// Whether received content is discarded by the kernel (tcp(7), `MSG_TRUNC`).

@@ -46,7 +46,7 @@ impl<P: Passage> Wires for PlainWires<P> {
 /// See [`Wire`].
 #[derive(Debug)]
 pub struct PlainWire<P = Copied> {
-    /// What a full socket has left of a source that cannot be sent as it lies in memory.
+    /// The rest, after a full socket, of a source that cannot be sent as it lies in memory.
     output: Option<Box<Outbox>>,
     /// Something was sent: errors are no longer connect errors.
     established: bool,

@@ -15,7 +15,7 @@ fn paced(address: SocketAddr, size: usize) -> Spec {
     spec
 }
 
-/// What became of all operations that were due: done, failed, not sent.
+/// The numbers of operations that were due, by their end: done, failed, not sent.
 fn account(done: &Done) -> [u64; 3] {
     [done.operations, done.errors.total(), done.schedule.as_ref().unwrap().unsent]
 }

@@ -25,7 +25,7 @@ impl EncodedRequest {
     /// A plain GET unless `request` sets something else; `scheme` is http or https.
     ///
     /// # Errors
-    /// What HTTP/1.1 cannot carry, or fields that do not fit into a frame.
+    /// A request that HTTP/1.1 cannot carry, or fields that do not fit into a frame.
     pub fn new(scheme: &str, path: &str, host: &str, request: &Request) -> Result<Self, Refusal> {
         let body = varies(path, request).then(|| Template::new(&request.body)).transpose()?;
         Self::encoded((scheme, path, host), request, &request.body, &[], body)

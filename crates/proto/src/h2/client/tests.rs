@@ -3,7 +3,7 @@ use crate::h2::frame::{ACK, Output};
 use crate::h2::hpack::{Blocks, Decoder};
 use linerate_contract::Request;
 
-/// What came of each lane's response.
+/// The end of each lane's response.
 #[derive(Debug, Default)]
 struct Log {
     heads: Vec<(usize, u16)>,

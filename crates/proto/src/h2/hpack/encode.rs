@@ -14,11 +14,11 @@ pub struct Blocks {
     later: Vec<u8>,
     /// Without a dynamic table; the first one of a connection begins with its size, which is 0.
     plain: Vec<u8>,
-    /// What the fields need in the dynamic table.
+    /// The size of the fields in the dynamic table.
     size: usize,
 }
 
-/// What the peer's table has of this end's message.
+/// The part of this end's message that the peer's table has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// Nothing yet.

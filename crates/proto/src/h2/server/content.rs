@@ -1,4 +1,4 @@
-//! What a server answers, and to which requests.
+//! Responses of a server, by request.
 
 use crate::fields::Method;
 use crate::h2::client::prefixed;

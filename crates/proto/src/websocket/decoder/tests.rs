@@ -1,4 +1,4 @@
-//! What the cases of Autobahn's test suite ask of a receiver, by its chapters.
+//! Cases of Autobahn's test suite for a receiver, by its chapters.
 
 use super::*;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn frame(last: bool, opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What a server makes of this stream that comes in pieces of `piece` bytes.
+/// The events of a server that reads this stream, which comes in pieces of `piece` bytes.
 fn feed(stream: &[u8], piece: usize) -> (Vec<Event>, Result<(), Broken>) {
     let (mut decoder, mut log) = (Decoder::with_limit(End::Server, 100_000), Log::default());
     for piece in stream.chunks(piece) {
@@ -88,7 +88,7 @@ fn payload_is_unmasked_on_request_alone() {
     }
 }
 
-/// What a server makes of a stream, byte by byte and at once.
+/// The events of a server that reads a stream, byte by byte and at once.
 fn both_ways(stream: &[u8]) -> (Vec<Event>, Result<(), Broken>) {
     let whole = feed(stream, stream.len().max(1));
     assert_eq!(feed(stream, 1), whole);

@@ -1,4 +1,4 @@
-//! What each layer adds: the time for the same work, from that of the plain socket on.
+//! The part that each layer adds: the time for the same work, from that of the plain socket on.
 
 use super::lines::WIDTH;
 use super::of_group;

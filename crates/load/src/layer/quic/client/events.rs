@@ -1,4 +1,4 @@
-//! What comes of a server's datagrams: responses, the streams of the server's own, the end of a connection.
+//! Events of a server's datagrams: responses, the streams of the server's own, the end of a connection.
 
 use super::protocol::{ClientProtocol, Fault};
 use super::{Lane, Quic, QuicConnection, write};

@@ -20,7 +20,7 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     type PeerStream: Default + Send;
 
     /// # Errors
-    /// What the spec lacks.
+    /// The spec lacks something.
     fn new(spec: &Spec) -> Result<Self, Refusal>;
 
     /// All bytes of an operation's stream, of each request.
@@ -31,7 +31,7 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
         None
     }
 
-    /// What a connection's first unidirectional stream carries; it has one if there is something.
+    /// The content of a connection's first unidirectional stream; empty: there is no stream.
     fn opening(&self) -> Bytes;
 
     /// Before the first byte of a response to the request with this number.
@@ -64,7 +64,9 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     ///
     /// # Errors
     /// The code that the connection is ended with.
-    fn feed_peer(&mut self, stream: &mut Self::PeerStream, bytes: &[u8]) -> Result<Option<u64>, u32>;
+    fn feed_peer(&mut self, _stream: &mut Self::PeerStream, _bytes: &[u8]) -> Result<Option<u64>, u32> {
+        Ok(None)
+    }
 
     /// The code that the connection is ended with where the peer has both of these.
     fn are_too_many(_one: &Self::PeerStream, _other: &Self::PeerStream) -> Option<u32> {
@@ -75,7 +77,9 @@ pub(crate) trait ClientProtocol: Clone + Send + Sized + 'static {
     ///
     /// # Errors
     /// As [`Self::feed_peer`].
-    fn finish_peer(&mut self, stream: &Self::PeerStream) -> Result<(), u32>;
+    fn finish_peer(&mut self, _stream: &Self::PeerStream) -> Result<(), u32> {
+        Ok(())
+    }
 
     /// The name of a code.
     fn name(code: u64) -> String;

@@ -30,7 +30,7 @@ const SHARES: usize = 9;
 /// Streams that a connection begins with. One that uses them gets more: each takes memory in advance.
 const FIRST_STREAMS: u32 = 16;
 
-/// What the handshakes of a thread do to new ones.
+/// The answer to a new handshake, by the number of those under way on its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
     Accept,
@@ -103,7 +103,7 @@ pub(super) struct Configs(Arc<[Arc<ServerConfig>]>);
 
 impl Configs {
     /// # Errors
-    /// What the spec lacks.
+    /// The spec lacks something.
     pub(super) fn new<P: ServerProtocol>(spec: &Spec, mode: Mode) -> Result<Self, Refusal> {
         let mut tls = server_config(spec)?;
         tls.alpn_protocols = vec![P::ALPN.to_vec()];

@@ -74,7 +74,7 @@ pub trait Operation: Script {
     fn complete(&mut self) -> Option<u64>;
     /// The error if the peer closes its sending side now.
     fn cut(&self) -> ErrorKind;
-    /// What there is of the operation, in words behind "the server closed the connection".
+    /// The progress of the operation, in words behind "the server closed the connection".
     fn progress(&self) -> String;
     /// The time is over: an operation without another end ends.
     fn finish(&mut self) {}

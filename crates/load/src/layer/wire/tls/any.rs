@@ -255,7 +255,7 @@ fn host_name(host: &str) -> &str {
 /// Whom the certificate has to name: `tls.name`, or else the host of the request or the address.
 ///
 /// # Errors
-/// It is no name.
+/// The spec's name of the server is no name.
 pub(in crate::layer) fn server_name(spec: &Spec) -> Result<ServerName<'static>, Refusal> {
     if let Some(tls) = spec.tls.as_ref().filter(|tls| !tls.name.is_empty()) {
         return ServerName::try_from(tls.name.clone()).map_err(|e| bad("name", e));

@@ -195,7 +195,7 @@ pub(super) trait Later: Send {
     fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite);
 }
 
-/// What a ticket is for one of the ends.
+/// The way in which an end takes a ticket.
 pub(super) trait Tickets: Sized {
     fn take(kernel: &mut KernelConnection<Self>, ticket: &[u8]) -> Result<(), Error>;
 }

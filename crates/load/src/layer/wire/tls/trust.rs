@@ -112,7 +112,7 @@ pub(super) fn verifier(
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Refusal> {
     if insecure {
-        return Ok(Arc::new(Anyone(provider)));
+        return Ok(Arc::new(Verifier { trust: None, provider }));
     }
     let given = CertificateDer::pem_slice_iter(authority.as_bytes());
     let given = given.collect::<Result<Vec<_>, _>>().map_err(|e| bad("authority", e))?;
@@ -123,19 +123,28 @@ pub(super) fn verifier(
     if roots.is_empty() {
         return Err(bad("authority", "there is no certificate in it"));
     }
-    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    Ok(Arc::new(Given { chain: chain.map_err(|e| bad("authority", e))?, given }))
+    let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+    let chain = chain.map_err(|e| bad("authority", e))?;
+    Ok(Arc::new(Verifier { trust: Some(Trust { chain, given }), provider }))
 }
 
-/// Accepts certificates that the given authorities have signed, and these themselves: a server that signs its
-/// own certificate is its authority, as for curl.
+/// Certificates that the given authorities have signed, and these themselves: a server that signs its own
+/// certificate is its authority, as for curl.
 #[derive(Debug)]
-struct Given {
+struct Trust {
     chain: Arc<WebPkiServerVerifier>,
     given: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for Given {
+/// Checks certificates by `trust`; `None`: accepts every one. Signatures are checked in any case, as part of
+/// the cost of a handshake.
+#[derive(Debug)]
+struct Verifier {
+    trust: Option<Trust>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -145,9 +154,10 @@ impl ServerCertVerifier for Given {
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
         look();
-        match self.chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
+        let Some(Trust { chain, given }) = &self.trust else { return Ok(ServerCertVerified::assertion()) };
+        match chain.verify_server_cert(end_entity, intermediates, name, ocsp, now) {
             // Its time was checked before that it is no end of a chain, and its name was not.
-            Err(Error::InvalidCertificate(CertificateError::Other(_))) if self.given.contains(end_entity) => {
+            Err(Error::InvalidCertificate(CertificateError::Other(_))) if given.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -161,7 +171,12 @@ impl ServerCertVerifier for Given {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chain.verify_tls12_signature(message, cert, dss)
+        rustls::crypto::verify_tls12_signature(
+            message,
+            cert,
+            dss,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -170,11 +185,16 @@ impl ServerCertVerifier for Given {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chain.verify_tls13_signature(message, cert, dss)
+        rustls::crypto::verify_tls13_signature(
+            message,
+            cert,
+            dss,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -189,44 +209,4 @@ fn system_roots() -> Result<RootCertStore, Refusal> {
         ));
     }
     Ok(roots)
-}
-
-/// Accepts every certificate. Signatures are still checked, as part of the cost of a handshake.
-#[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        look();
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

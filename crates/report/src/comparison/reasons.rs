@@ -1,7 +1,7 @@
 //! The reasons of a suite's rows: a line for each, and what the kernel counted for an operation.
 
-use super::TextTable;
-use crate::comparison::{Reason, count_name};
+use super::{Reason, count_name};
+use crate::layout::TextTable;
 use crate::model::SuiteReport;
 use linerate_model::{CallWindow, Count};
 use std::collections::BTreeMap;
