@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A server that answers with `/www/index.html` and the variable MARK, and appends to `/www/log` at its start.
+/// A server that answers with `/www/index.html` and the variable MARK, and appends to `/www/log`.
 /// It listens on PORT, and needs what listens on the port BESIDE; or on the port that is its argument.
 const SERVER_IN_C: &str = r#"
 #include <arpa/inet.h>
@@ -27,7 +27,8 @@ int main(int count, char **words) {
     if (file < 0 || log < 0 || write(log, "started\n", 8) != 8) return 2;
     char *mark = getenv("MARK") ? getenv("MARK") : "", *beside = getenv("BESIDE");
     int length = read(file, page, sizeof page), all = length + strlen(mark);
-    int whole = sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%.*s%s", all, length, page, mark);
+    int whole = sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%.*s%s", all, length, page,
+                        mark);
     struct sockaddr_in at = {AF_INET, htons(atoi(count > 1 ? words[1] : getenv("PORT"))),
                              {htonl(INADDR_LOOPBACK)}, {0}};
     if (beside && count == 1) {
@@ -63,7 +64,7 @@ fn compiled(folder: &Folder) -> Option<Vec<u8>> {
     Some(fs::read(folder.path().join("server")).unwrap())
 }
 
-/// Of an image that serves and of a program of the user's own.
+/// The companion of an image that serves, and of a program of the user's own.
 #[test]
 fn a_companion_may_be_an_image_with_the_variables_and_volumes_of_the_options() {
     let Some(_machine) = shared_machine() else { return };

@@ -187,8 +187,8 @@ fn where_the_kernel_refuses_an_overlay_the_working_folder_of_a_user_without_righ
             mount -t overlay $3 -o lowerdir=$1,upperdir=memory/$3,workdir=memory/$3-work $2 || exit 90
         }
         layer lower middle one && layer middle work two && mkdir memory/out && chown nobody memory/out
-        place=$PWD && cd work && runuser -u nobody -- env HOME=/nonexistent XDG_CACHE_HOME="$place/memory/out" \
-            PATH=/usr/bin:/bin "$place/bin/linerate" compare 'python3 writes.py' 'python3 ./writes.py' -c 2 \
+        place=$PWD && cd work || exit
+        runuser -u nobody -- env HOME=/nonexistent XDG_CACHE_HOME="$place/memory/out" PATH=/usr/bin:/bin "$place/bin/linerate" compare 'python3 writes.py' 'python3 ./writes.py' -c 2 \
             --budget 4s --no-why --out "$place/memory/out/run" || exit
         echo "files: $(find . -type f | sort | tr '\n' ' ')$(cat mine)"
     "#;
