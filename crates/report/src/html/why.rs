@@ -22,7 +22,7 @@ const NARROW: [f64; 5] = [0.1, 0.3, 1.0, 3.0, 10.0];
 /// The reasons of a comparison, or of rows beside their baselines.
 pub(super) fn sections(report: &Report) -> Markup {
     let mut all: Vec<([&str; 2], &WhyReport, &[String])> = Vec::new();
-    for comparison in &report.comparison {
+    if let Some(comparison) = &report.comparison {
         let base = comparison.commands.first().map_or("the baseline", |base| base.name.as_str());
         let explained = comparison.cells.iter().filter_map(|cell| Some((cell, cell.why.as_ref()?)));
         all.extend(explained.map(|(cell, why)| ([base, cell.id.as_str()], why, cell.hints.as_slice())));
