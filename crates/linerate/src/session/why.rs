@@ -34,7 +34,8 @@ impl Session {
         if self.why == Why::Never || !are_started || self.script.is_some() {
             return Ok(());
         }
-        let pairs = self.unexplained(suite);
+        let comparison = report::build(&self.run, &self.made).comparison;
+        let pairs = self.unexplained(suite, comparison.as_ref().map_or(&[][..], |found| &found.cells));
         if pairs.is_empty() || self.second.is_none() {
             return Ok(());
         }
@@ -43,9 +44,12 @@ impl Session {
             Why::Always => MOST,
             _ => MOST.min(of_budget / pairs.len() as u32),
         };
+        // The answer is known by now.
+        let answer = comparison.as_ref().and_then(|found| found.sentence.split(';').next());
+        let words = answer.map_or_else(String::new, |answer| format!("{answer}; ")) + "profiling";
         for cells in pairs {
             let planned = &self.run.suites[suite];
-            self.progress.stage(planned, "profiling both sides");
+            self.progress.stage(planned, &words);
             let cpus = self.lab.cpus();
             let (registry, programs, servers) = (&self.registry, &self.programs, self.servers.as_ref());
             let context = Context { registry, programs, cpus: &cpus, hosts: &self.run.hosts, servers };
@@ -61,11 +65,13 @@ impl Session {
     }
 
     /// The pairs of cells, each with its baseline, that are to be explained and have no profile yet.
-    fn unexplained(&self, suite: usize) -> Vec<[usize; 2]> {
+    fn unexplained(&self, suite: usize, compared: &[ComparedCell]) -> Vec<[usize; 2]> {
         let planned = &self.run.suites[suite];
         let pairs = planned.pairs.iter().filter(|pair| pair.no_duet.is_none());
         let pairs = pairs.filter_map(|pair| planned.places(pair)).filter(|[cell, base]| cell != base);
-        let (mut wanted, differing): (Vec<_>, Vec<_>) = (pairs.collect(), self.differing());
+        let is_different = |cell: &&ComparedCell| matches!(cell.verdict, Verdict::Slower | Verdict::Faster);
+        let differing: Vec<&ComparedCell> = compared.iter().filter(is_different).collect();
+        let mut wanted: Vec<[usize; 2]> = pairs.collect();
         wanted.retain(|[cell, base]| {
             let ids = [cell, base].map(|at| &planned.cells[*at].id);
             let is_known = |known: &PairProfile| known.suite == planned.name && known.cells.each_ref() == ids;
@@ -77,13 +83,5 @@ impl Session {
                 && !self.profile.pairs.iter().any(is_known)
         });
         wanted
-    }
-
-    /// The cells that are slower or faster than their baseline.
-    fn differing(&self) -> Vec<ComparedCell> {
-        let comparison = report::build(&self.run, &self.made).comparison;
-        let mut cells = comparison.map_or_else(Vec::new, |comparison| comparison.cells);
-        cells.retain(|cell| matches!(cell.verdict, Verdict::Slower | Verdict::Faster));
-        cells
     }
 }

@@ -266,7 +266,7 @@ fn quantities(
     });
     let verdicts = found.iter().copied().chain(second.clone().map(|(_, found)| found));
     let verdicts = verdicts.map(|found| Some(found.verdict)).chain(memory.iter().map(|_| None)).collect();
-    let headers = ["", &base.name, &cell.id, "change", "95 %", ""];
+    let headers = ["", &base.name, &cell.id, "change", "95 % interval", ""];
     let rows = found.into_iter().map(row).chain(second.map(second_row)).chain(memory);
     (TextTable::new("", headers).with_rows(rows), verdicts)
 }

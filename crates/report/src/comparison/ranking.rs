@@ -68,7 +68,8 @@ pub(super) fn ranking(
     let rate = label(first, main, first.load.as_ref());
     let cpu = first.findings.cpu().map_or_else(String::new, |cpu| label(first, cpu, first.load.as_ref()));
     let latency = second_of(first).map(|(load, p50)| label(first, &p50, Some(&load)));
-    let mut headers = vec!["", &*rate, "change", "95 %", &*cpu, latency.as_deref().unwrap_or_default(), ""];
+    let mut headers =
+        vec!["", &*rate, "change", "95 % interval", &*cpu, latency.as_deref().unwrap_or_default(), ""];
     if latency.is_none() {
         headers.remove(LATENCY);
         rows.iter_mut().for_each(|(_, row, _)| drop(row.remove(LATENCY)));
