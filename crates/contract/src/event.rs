@@ -237,6 +237,9 @@ pub struct Done {
     /// was sent again on another connection, and has not failed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub closed_idle: u64,
+    /// Connections of a closed loop whose first operation had not ended when the window ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unserved: u64,
     /// Acknowledgements of TCP that were sent late in the client's network, by whichever connection: beside
     /// 40 ms in most responses, a peer that waits for them between two writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -310,10 +313,21 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// Responses of each connection in the mean, with which one that has none is not served.
+const MANY_RESPONSES: u64 = 20;
 /// The shortest delay of an acknowledgement on Linux (TCP_DELACK_MIN), without the jitter of its clock.
 const DELAYED_ACK: Nanos = Nanos(38_000_000);
 
 impl Done {
+    /// How many of the connections were served, where the others got nothing at all in a time in which each
+    /// could have had many responses: a peer that keeps a thread for each has no more threads.
+    #[must_use]
+    pub fn served_of(&self, connections: u32) -> Option<u32> {
+        let served = u64::from(connections).saturating_sub(self.unserved);
+        let is_enough = self.operations >= MANY_RESPONSES * u64::from(connections);
+        (self.unserved > 0 && served > 0 && is_enough).then_some(served as u32)
+    }
+
     /// Delayed acknowledgements for each operation, where most operations wait for one: the peer writes
     /// twice, and Nagle's algorithm holds the second write back until the first is acknowledged.
     #[must_use]

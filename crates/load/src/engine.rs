@@ -132,6 +132,9 @@ impl<L: Layer, W: Workload<L>> Engine<L, W> {
         let stopped = !self.turn(|context| context.meter.running(context.last));
         if W::FINISHES {
             self.finish(stopped);
+        } else if W::PERSISTENT && !W::LANES {
+            let is_unserved = |slot: &&Slot<L::Connection>| slot.phase != Phase::Idle && !slot.has_served;
+            self.context.meter.leave_unserved(self.slots.iter().filter(is_unserved).count());
         }
         let cpu = clock::thread_cpu().since(cpu);
         let now = self.context.now();

@@ -50,6 +50,8 @@ pub struct Meter {
     uncounted: u64,
     /// Connections that the peer closed while nothing was under way on them.
     closed_idle: u64,
+    /// Connections whose first operation is under way at the end of the window.
+    unserved: u64,
     /// Operations at the last look, when that was, and the longest time between two looks with progress. In a
     /// stream, bytes that move are progress.
     seen: u64,
@@ -141,14 +143,14 @@ impl Meter {
             self.end = self.end.max(self.window_end);
         }
         self.look(now);
-        self.stall = self.stall.max(self.waited(self.end));
+        self.stall = self.stall.max(self.waited(self.end.min(self.window_end)));
     }
 
     /// Notes at `now` whether operations have ended since the last look, by one interval of looks ago. A
     /// stall is never reported as longer than it was.
     pub fn look(&mut self, now: Nanos) {
         if std::mem::take(&mut self.has_moved) || self.operations != self.seen {
-            self.stall = self.stall.max(self.waited(now).since(LOOK));
+            self.stall = self.stall.max(self.waited(now.min(self.window_end)).since(LOOK));
             (self.seen, self.seen_at) = (self.operations, now);
         }
     }
@@ -156,6 +158,11 @@ impl Meter {
     /// The time from the last look with progress to `now`; without the turns of another client.
     fn waited(&self, now: Nanos) -> Nanos {
         self.alternation.map_or(now.since(self.seen_at), |turns| turns.counted(self.seen_at, now))
+    }
+
+    /// So many connections wait for the end of their first operation.
+    pub fn leave_unserved(&mut self, connections: usize) {
+        self.unserved = connections as u64;
     }
 
     /// Bytes of a stream have moved.

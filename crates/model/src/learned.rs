@@ -55,6 +55,11 @@ impl Learned {
         Nanos(RESPONSES * responses.max().unwrap_or(Nanos::ZERO).0)
     }
 
+    /// True if a server keeps connections waiting, on which the requests of an open loop would wait, too.
+    pub fn has_unserved(&self) -> bool {
+        self.warmups().any(|warmup| warmup.served.is_some())
+    }
+
     fn warmups(&self) -> impl Iterator<Item = Warmup> {
         self.servers.iter().filter_map(|server| server.warmup)
     }
@@ -72,4 +77,7 @@ pub struct Warmup {
     /// Most responses wait for a delayed acknowledgement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
+    /// As many of the connections were served, and the others kept waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<u32>,
 }

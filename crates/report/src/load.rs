@@ -174,7 +174,7 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
 /// Warnings where an open loop did not do as asked.
 fn warnings(result: &LoadResult<'_>) -> Vec<String> {
     let LoadResult { words, spec, done, .. } = result;
-    let mut warnings: Vec<String> = delayed(result).into_iter().collect();
+    let mut warnings: Vec<String> = delayed(result).into_iter().chain(unserved(result)).collect();
     let Some(Adherence { late, unsent, .. }) = done.schedule else { return warnings };
     let sent = done.operations + done.errors.total() + done.in_flight;
     let tolerated = ((sent + unsent) as f64 * OFF_SCHEDULE) as u64;
@@ -209,6 +209,19 @@ fn delayed(result: &LoadResult<'_>) -> Option<String> {
             words.operation
         )
     })
+}
+
+/// The connections that a server keeps waiting for ever.
+fn unserved(result: &LoadResult<'_>) -> Option<String> {
+    let LoadResult { spec, done, .. } = result;
+    let served = done.served_of(spec.connections)?;
+    Some(format!("the server takes {}", at_a_time(served, spec.connections)))
+}
+
+/// What a server takes that keeps connections waiting, and the next step.
+pub(super) fn at_a_time(served: u32, connections: u32) -> String {
+    let number = if served == 1 { "one".into() } else { served.to_string() };
+    format!("{number} of {connections} connections at a time and keeps the others waiting: -c {served}")
 }
 
 pub(super) fn micros(nanos: u64) -> f64 {

@@ -131,7 +131,8 @@ impl Session {
         let least = least.max(Nanos(self.run.learned.least_window().0 * u64::from(windows)));
         let manner = Manner::at_least(self.sharing_of(step), least, windows);
         let second_load = match step.sides {
-            Sides::Two([head, base]) if is_compared && head != base => {
+            // Of an open loop, requests on connections that are kept waiting would wait without end.
+            Sides::Two([head, base]) if is_compared && head != base && !self.run.learned.has_unserved() => {
                 self.questions().second_load(step.suite, [head, base])
             }
             _ => None,

@@ -94,6 +94,7 @@ impl Learner {
             is_steady: windows.are_steady(),
             response: windows.response(servers.load.under_way()),
             waits: windows.waits,
+            served: windows.served,
         };
         let warmups = [of(&one), of(&two)];
         for (index, warmup) in indices.into_iter().zip(warmups) {
@@ -101,6 +102,15 @@ impl Learner {
             let server = &mut servers.learned.servers[index];
             let known = server.warmup.filter(|known| known.time > warmup.time);
             server.warmup = Some(known.unwrap_or(warmup));
+        }
+        for (index, windows) in indices.into_iter().zip([&one, &two]) {
+            if let (Some(_), Some(served)) = (servers.load.rate, windows.served) {
+                let (name, connections) = (servers.subjects[index].name(), servers.load.connections);
+                return Err(Error::NothingMeasured(format!(
+                    "{name} takes {served} of {connections} connections at a time, and of an open loop \
+                     requests would wait on the others without end: -c {served}"
+                )));
+            }
         }
         if servers.learned.capacity.is_none() && matches!(servers.load.rate, Some(PlannedRate::Share(_))) {
             let done = self.window(b, servers, 0, OF_CAPACITY)?;
@@ -247,6 +257,7 @@ impl Learner {
                     }
                     operations => {
                         windows[side].waits = done.waits_for_acks().is_some();
+                        windows[side].served = done.served_of(servers.load.connections);
                         windows[side].push(operations, length.as_secs_f64(), cpu);
                     }
                 }

@@ -366,7 +366,13 @@ mod tests {
 
     #[test]
     fn what_is_learned_is_beside_the_plan_and_a_cell_is_warmed_up_by_it() {
-        let warmup = Warmup { time: Nanos(1), is_steady: true, response: Nanos(10_000_000), waits: false };
+        let warmup = Warmup {
+            time: Nanos(1),
+            is_steady: true,
+            response: Nanos(10_000_000),
+            waits: false,
+            served: None,
+        };
         let known = LearnedServer { address: None, warmup: Some(warmup) };
         let expected = Expectation { status: Some(204), ..Expectation::default() };
         let expectations = vec![expected];

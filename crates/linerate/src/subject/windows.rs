@@ -24,6 +24,8 @@ pub(super) struct Windows {
     all: Vec<Window>,
     /// In the last one, most responses waited for a delayed acknowledgement.
     pub(super) waits: bool,
+    /// In the last one, as many of the connections were served, and the others kept waiting.
+    pub(super) served: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -2,7 +2,7 @@
 //! step.
 
 use crate::{engine_is_built, linerate, load, serving};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found";
@@ -20,6 +20,30 @@ fn a_connection_that_the_server_ends_between_requests_is_counted_and_no_failure(
     assert_eq!(status, Some(0), "{text}");
     assert!(text.contains("failed      none") && text.contains("closed      "), "{text}");
     assert!(text.contains("by the server between requests"), "{text}");
+}
+
+#[test]
+fn a_server_with_fewer_threads_than_connections_is_told_by_its_number() {
+    if !engine_is_built() {
+        return;
+    }
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    for _ in 0..2 {
+        let listener = listener.try_clone().unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                while stream.read(&mut [0; 4096]).is_ok_and(|n| n > 0) {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+                }
+            }
+        });
+    }
+    let told = "the server takes 2 of 5 connections at a time and keeps the others waiting: -c 2";
+    let (text, _) = load(&[&url, "-c", "5", "-d", "300ms", "--timeout", "700ms"]);
+    assert!(text.contains(told), "{text}");
+    let (text, _) = load(&[&url, "-c", "2", "-d", "300ms"]);
+    assert!(!text.contains("at a time"), "{text}");
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod own_paths;
 mod paths;
 mod project;
 mod tun;
+mod waiting;
 mod why;
 
 use common::{Folder, Named, Output, skip};

@@ -14,6 +14,7 @@ impl Meter {
         self.in_flight += other.in_flight;
         self.uncounted += other.uncounted;
         self.closed_idle += other.closed_idle;
+        self.unserved += other.unserved;
         self.stall = self.stall.min(other.stall);
         self.errors.merge(&other.errors);
         self.latency.merge(&other.latency);
@@ -47,6 +48,7 @@ impl Meter {
             counted_ns: self.alternation.map(|turns| turns.counted(self.start, self.end)),
             uncounted: self.uncounted,
             closed_idle: self.closed_idle,
+            unserved: self.unserved,
             stall_ns: Some(self.stall),
             errors: self.errors.clone(),
             causes: self.causes.counted_in(&self.errors),

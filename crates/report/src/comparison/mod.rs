@@ -26,6 +26,7 @@ pub use stored::of_stored;
 pub use why::with_profile;
 pub(crate) use why::{change_words, count_name, values};
 
+use crate::load::at_a_time;
 use crate::model::{CellReport, Comparison, SuiteReport};
 use linerate_analysis::judge::pairs::{Confirmation, FailedUnit, JudgedPair, Judgement, Obstacle};
 use linerate_analysis::judge::{SortedJournal, rounded_unit};
@@ -34,6 +35,7 @@ use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
 use linerate_analysis::why::counts;
 use linerate_model::{HEAD, Learned, Outcome, PlannedComparison, Run, Sides, Subject, Unit};
+use std::collections::BTreeMap;
 
 /// The note on servers that were never warm.
 const NOT_WARM: &str = "the rate still rose at the end of the longest warm-up: results may be of a server \
@@ -82,6 +84,7 @@ pub(super) fn build(
         notes: notes
             .chain((!run.learned.are_steady()).then(|| NOT_WARM.to_owned()))
             .chain(waiting(&run.learned, plan))
+            .chain(unserved(&run.learned, plan))
             .chain(too_short(judgement, budget_seconds))
             .chain(plan.remarks.clone())
             .collect(),
@@ -124,6 +127,22 @@ fn waiting(learned: &Learned, plan: &PlannedComparison) -> Vec<String> {
         )
     });
     remarks.collect()
+}
+
+/// Remarks on servers that keep connections waiting; one where all take as many.
+fn unserved(learned: &Learned, plan: &PlannedComparison) -> Vec<String> {
+    let connections = plan.servers().map_or(0, |(_, load)| load.connections);
+    let mut by_number = BTreeMap::<u32, Vec<String>>::new();
+    for (server, NamedCommand { name, .. }) in learned.servers.iter().zip(named(plan)) {
+        let served = server.warmup.and_then(|warmup| warmup.served);
+        served.into_iter().for_each(|served| by_number.entry(served).or_default().push(name.clone()));
+    }
+    let remark = |(served, names): (u32, Vec<String>)| {
+        let each = if names.len() > 1 { ", each," } else { "" };
+        let told = at_a_time(served, connections);
+        format!("{}{each} takes {told}, which is measured at half load, too", names.join(" and "))
+    };
+    by_number.into_iter().map(remark).collect()
 }
 
 fn named(plan: &PlannedComparison) -> Vec<NamedCommand> {
