@@ -29,15 +29,15 @@ named! {
 named! {
     /// The traffic pattern.
     Workload, "workload" {
-        /// Request and response, one after the other.
+        /// Request and response, one outstanding on each open connection or stream.
         Rr = "rr",
-        /// A connection for each request.
+        /// Connect, one request and response, close.
         Crr = "crr",
-        /// Bulk transfer.
+        /// Bulk transfer in one direction or both.
         Stream = "stream",
-        /// One message to every connection.
+        /// One message to every connection, complete after the slowest response.
         Fanout = "fanout",
-        /// Handlers of an event loop.
+        /// Post and run handlers of an event loop.
         Dispatch = "dispatch",
         /// Bytes from one connection to another.
         Relay = "relay",

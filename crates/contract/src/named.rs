@@ -4,7 +4,7 @@
 macro_rules! named {
     (
         $(#[$doc:meta])* $kind:ident, $what:literal {
-            $($(#[$about:meta])* $value:ident = $name:literal),* $(,)?
+            $($(#[doc = $about:literal])* $value:ident = $name:literal),* $(,)?
         }
     ) => {
         $(#[$doc])*
@@ -15,12 +15,21 @@ macro_rules! named {
             #[default]
             #[serde(rename = "")]
             Unnamed,
-            $($(#[$about])* #[serde(rename = $name)] $value,)*
+            $($(#[doc = $about])* #[serde(rename = $name)] $value,)*
         }
 
         impl $kind {
             /// All that have a name.
             pub const ALL: &'static [Self] = &[$(Self::$value),*];
+
+            /// The description, if there is one.
+            #[must_use]
+            pub const fn about(self) -> &'static str {
+                match self {
+                    Self::Unnamed => "",
+                    $(Self::$value => concat!($($about),*),)*
+                }
+            }
 
             /// The name in JSON, in manifests and suites, and in reports.
             #[must_use]

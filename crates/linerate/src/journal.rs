@@ -3,6 +3,7 @@
 mod place;
 mod read;
 
+use place::Reserved;
 pub use place::{RUNS, check, make, newest};
 
 #[cfg(any(test, fuzzing))]
@@ -29,13 +30,16 @@ const PROFILE_FILE: &str = "profile.json";
 
 /// The journal of a run under way. A trial is a line, flushed before the next one starts.
 ///
-/// A run that measures nothing leaves no folder: the first trial makes it, with the plan.
+/// The folder is there from the start, so that a server which lists it has one content; a run that measures
+/// nothing leaves none. The first trial writes the plan.
 #[derive(Debug)]
 pub struct Journal {
     /// The folder that the user named; `None`: one in [`RUNS`], by the time of the start.
     out: Option<PathBuf>,
     run: Run,
     open: Option<Open>,
+    /// Folders that were made for a run without a trial yet.
+    _reserved: Reserved,
 }
 
 /// The file of a journal, whose folder has the plan.
@@ -58,7 +62,8 @@ impl Journal {
     /// As of [`check`].
     pub fn new(out: Option<PathBuf>, run: &Run) -> Result<Self, Error> {
         check(out.as_deref())?;
-        Ok(Self { out, run: run.clone(), open: None })
+        let reserved = Reserved::new(out.as_deref().unwrap_or(Path::new(RUNS)))?;
+        Ok(Self { out, run: run.clone(), open: None, _reserved: reserved })
     }
 
     /// The journal of a stored run, to go on with it.
@@ -67,7 +72,8 @@ impl Journal {
     /// The journal cannot be written, or another linerate is writing it.
     pub fn open(folder: &Path, run: &Run) -> Result<Self, Error> {
         let open = Open::new(folder.to_owned())?;
-        Ok(Self { out: Some(folder.to_owned()), run: run.clone(), open: Some(open) })
+        let reserved = Reserved::default();
+        Ok(Self { out: Some(folder.to_owned()), run: run.clone(), open: Some(open), _reserved: reserved })
     }
 
     /// The folder of the run, once it has a trial.

@@ -1,17 +1,15 @@
 //! The trials of a run and their order. No other module decides about the order.
 
 mod builds;
-mod further;
 mod only;
 mod pairs;
 mod probes;
 
 pub(crate) use builds::origin;
-pub use further::further;
 
 use crate::error::Error;
 use crate::measurement::{PlannedComparison, PlannedPair, PlannedSuite, Run, Sides};
-use crate::stopping::has_control;
+use crate::stopping::{Need, has_control};
 use crate::suite::{Form, Suite};
 use crate::system::Registry;
 use linerate_contract::nearest::nearest;
@@ -282,4 +280,25 @@ fn present(suite: &PlannedSuite, pair: &PlannedPair) -> Option<[usize; 2]> {
 /// The place of a cell that can be tried.
 fn index_of(suite: &PlannedSuite, id: &str) -> Option<usize> {
     suite.place(id).filter(|place| suite.cells[*place].absent.is_none())
+}
+
+/// The steps that a suite needs when `made` units of pairs of the run are made, in random order.
+pub fn further(run: &Run, index: usize, needs: &[Need], made: usize) -> Vec<Step> {
+    let suite = &run.suites[index];
+    let is_present = |cell: usize| suite.cells[cell].absent.is_none();
+    let needs = needs.iter().filter(|need| is_present(need.sides.cell()));
+    let needs = needs.filter(|need| need.sides.beside().is_none_or(is_present));
+    let mut steps: Vec<Step> = needs
+        .map(|Need { sides, number }| Step {
+            round: if sides.is_one() { *number } else { suite.rounds + 1 },
+            number: *number,
+            ..Step::new(index, *sides)
+        })
+        .collect();
+    steps.shuffle(&mut Pcg64Mcg::seed_from_u64(run.seed.wrapping_add(index as u64) ^ (made as u64) << 32));
+    if run.policy().is_sequential() {
+        // All pairs get a unit before any gets the next one.
+        steps.sort_by_key(|step| step.number);
+    }
+    steps
 }

@@ -15,8 +15,7 @@
 //! | [`sample`] | progress while a client runs |
 //! | [`meter`] | what one thread counts, without lock, atomic or allocation |
 //! | [`layer`] | trait [`layer::Layer`]: connect, send, receive, verify |
-//! | [`workload`] | the state machines of one connection, by trait [`engine::Workload`] |
-//! | [`registry`] | where layers and workloads meet, and nowhere else |
+//! | [`workload`] | the state machines of one connection, and the table of combinations with layers |
 //! | [`client`] | threads, shares, merging |
 //! | `cause` | why operations fail: the first cause of each kind, of a thread |
 //! | [`server`] | the accept loop and trait [`server::Service`] |
@@ -28,7 +27,7 @@
 //! | `fuzz`, `fuzz_input` | what fuzz targets run, for tests and fuzzing only |
 //! | [`process`], [`clock`], [`random`], [`refusal`] | process, clock, random numbers, errors |
 //!
-//! A combination is one line in the registry, compiled as one unit. What is no load generation (relay,
+//! A combination is one line in that table, compiled as one unit. What is no load generation (relay,
 //! limits, fault injectors) is `crates/natives`, which uses this library.
 
 mod cause;
@@ -46,7 +45,6 @@ pub mod packets;
 pub mod process;
 pub mod random;
 pub mod refusal;
-pub mod registry;
 pub mod sample;
 pub mod schedule;
 pub mod search;
@@ -58,7 +56,7 @@ pub mod workload;
 
 pub use linerate_contract::clock;
 pub use refusal::Refusal;
-pub use registry::describe;
+pub use workload::describe;
 
 use linerate_contract::{Done, Role, Spec};
 
@@ -100,8 +98,8 @@ pub const OWN_OPTIONS: &[&str] = &[
 pub fn run(spec: &Spec) -> Result<Option<Done>, Refusal> {
     prepare(spec)?;
     match spec.role {
-        Role::Client => registry::client(spec).map(Some),
-        Role::Server => registry::server(spec).map(|()| None),
+        Role::Client => workload::client(spec).map(Some),
+        Role::Server => workload::server(spec).map(|()| None),
         Role::Relay => Err(Refusal::Unsupported("a relay: linerate-natives is one".into())),
         Role::Describe => Err(Refusal::BadSpec("a description is no task".into())),
     }

@@ -1,7 +1,7 @@
 //! A row for each cell, for spreadsheets and data frames. Each axis, role and kind of error of any cell is a
 //! column.
 
-use super::formats::Style;
+use super::Style;
 use super::model::{CellReport, Comparison, Report, SuiteReport};
 use super::words::{self, accuracy_name, outcome_name, verdict_name};
 use linerate_analysis::stats::cost::Consumer;

@@ -1,6 +1,6 @@
 //! `report.json`: the model, serialised.
 
-use super::formats::Style;
+use super::Style;
 use super::model::Report;
 
 /// Pretty-printed, so that reports can be compared line by line.

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::formats::Style;
+use super::Style;
 use super::load_causes::causes;
 use super::load_details;
 use super::load_json::{EventsJson, LoadJson, OperationsJson, RunJson};

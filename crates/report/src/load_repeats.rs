@@ -1,6 +1,6 @@
 //! Output of `linerate load --repeat`: a line for each run, and medians with intervals.
 
-use super::formats::Style;
+use super::Style;
 use super::load::{self, LoadResult, loop_kind, operations_json, time};
 use super::load_json::{LoadJson, MedianJson, RepeatsJson};
 use super::numbers::{count, plain};

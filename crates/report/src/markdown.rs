@@ -1,8 +1,8 @@
 //! The report in Markdown: the answer, the tables; the rest is folded. In each table cell is a number, and
 //! below it the percentage of the baseline.
 
+use super::Style;
 use super::comparison::{self, Answer};
-use super::formats::Style;
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable};
 use super::model::{CellReport, PublishedReport, Report, SuiteReport, TableReport};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! Output of `linerate selftest`: ground truth and measurement.
 
-use super::formats::Style;
+use super::Style;
 use super::load::time;
 use super::numbers::{count, plain};
 use linerate_analysis::selftest::{Bound, Row, RowState, TRIES, Unit};

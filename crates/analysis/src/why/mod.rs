@@ -157,8 +157,8 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     })
 }
 
-/// The group of the kernel's time to which what has this label counts, if it is none of the functions: a slower
-/// program is woken at other times, and each system call costs a little more.
+/// The group of the kernel's time to which what has this label counts, if it is none of the functions: a
+/// slower program is woken at other times, and each system call costs a little more.
 fn rest_of(label: &str, functions: &[FunctionDifference]) -> BTreeSet<&'static str> {
     let group = match label {
         label if functions.iter().any(|function| function.name == label) => None,

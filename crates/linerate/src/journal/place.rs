@@ -42,6 +42,41 @@ pub fn make(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(Error::file(folder))
 }
 
+/// Folders that are made before there is a result. Those in which none came are removed in the end.
+#[derive(Debug, Default)]
+pub(super) struct Reserved {
+    /// The innermost first.
+    folders: Vec<PathBuf>,
+}
+
+impl Reserved {
+    /// Makes a folder as [`make`] does.
+    ///
+    /// # Errors
+    /// A folder cannot be made.
+    pub(super) fn new(folder: &Path) -> Result<Self, Error> {
+        let is_new = |one: &&Path| !one.as_os_str().is_empty() && !one.exists();
+        let folders = folder.ancestors().take_while(is_new).map(Path::to_owned).collect();
+        let reserved = Self { folders };
+        make(folder).map(|()| reserved)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        for folder in &self.folders {
+            let ignored = folder.join(".gitignore");
+            let entries = fs::read_dir(folder).map_or(0, Iterator::count);
+            // Its own file is alone in it.
+            if entries == 1 && folder.ends_with(RUNS) {
+                let _ = fs::remove_file(ignored);
+            }
+            // A folder with a run is not empty, and stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
 /// Makes the folder of a run that started at this time (RFC 3339, UTC). Those of the same second, also of
 /// other processes, have numbers.
 ///

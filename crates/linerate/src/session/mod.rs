@@ -8,11 +8,9 @@ mod arms;
 mod capacity;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
-mod learn;
 mod measure;
 mod prepare;
 mod remarks;
-mod request;
 mod stored;
 mod why;
 mod written;
@@ -20,7 +18,6 @@ mod written;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_stored;
 pub use measure::{seconds_in_all, seconds_or_guess};
-pub use request::{HostRequest, Request, fresh_seed};
 pub use stored::again;
 pub use why::Why;
 
@@ -31,9 +28,11 @@ use crate::journal::{self, Journal};
 use crate::lab::scripted::Scripted;
 use crate::lab::{Lab, LabError, Site};
 use crate::measurement::journal::Journal as Units;
-use crate::measurement::{Learned, PlannedComparison, PlannedSuite, Profile, RUN_SCHEMA, Run, Stored, Unit};
-use crate::placement;
-use crate::plan;
+use crate::measurement::{
+    Learned, Place, PlannedComparison, PlannedSuite, Profile, RUN_SCHEMA, Run, Stored, Unit,
+};
+use crate::placement::{self, RolePlace};
+use crate::plan::{self, Choice};
 use crate::programs::{self, Programs};
 use crate::progress::Progress;
 use crate::stopping::{Made, Prospect, first_rounds};
@@ -44,7 +43,51 @@ use crate::timings::Timings;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+/// A new run, or one to go on with.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// With a comparison of two builds, its rounds end by its own rule.
+    pub choice: Choice,
+    /// As text: the command line that makes the run again.
+    pub command: String,
+    pub seed: u64,
+    /// After the first rounds, units are made of what is open, until this time is used.
+    pub budget: Option<Duration>,
+    pub hosts: HostRequest,
+    /// The folder of a new run; `None`: named after its start.
+    pub out: Option<PathBuf>,
+    /// The folder of a run to go on with.
+    pub resume: Option<PathBuf>,
+    /// The user says nothing about builds and servers, so a run that goes on has those of its own plan, if
+    /// these are linerate's.
+    pub is_bare: bool,
+    /// Missing packages of systems are installed first.
+    pub install: bool,
+    /// Without progress.
+    pub quiet: bool,
+    /// Whether profiles say where a difference comes from.
+    pub why: Why,
+}
+
+/// Roles on machines of their own; none: all on this one, in a lab.
+#[derive(Debug, Clone, Default)]
+pub struct HostRequest {
+    pub places: Vec<RolePlace>,
+    /// Where servers run that linerate does not start, by name: `--host NAME=WHERE`.
+    pub servers: Vec<(String, Place)>,
+    /// Addresses, CPUs and ssh options of the machines.
+    pub file: Option<PathBuf>,
+    /// The path is the real network.
+    pub network: bool,
+}
+
+/// A seed for a run whose user gives none.
+pub fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 & u64::from(u32::MAX)
+}
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::commands::{compare, compare_within, workplace};
 use crate::common::{self, Folder, Output};
 use crate::host::{assert_all_gone, lab_processes};
-use crate::shared_machine;
+use crate::{command, shared_machine};
 use linerate::measurement::Run;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -337,4 +337,17 @@ fn a_file_that_is_not_executable_is_no_program_of_a_shell_either() {
     fs::set_permissions(folder.path().join("server.py"), PermissionsExt::from_mode(0o644)).unwrap();
     let out = compare(&folder, &["A=1 ./server.py", "A=1 ./server.py"]);
     assert!(out.status == 2 && out.stderr.contains("chmod +x"), "{}", out.stderr);
+}
+
+#[test]
+fn a_server_that_lists_the_folder_of_the_run_has_one_content() {
+    let Some(_machine) = shared_machine() else { return };
+    let folder = Folder::new("commands-listing");
+    fs::create_dir_all(folder.path()).unwrap();
+    let server = "python3 -m http.server --bind 127.0.0.1 {port}";
+    let mut compare = command(&["compare", server, &format!("env {server}"), "--no-why", "--budget", "5s"]);
+    let out = Output::run(compare.args(["--no-latency"]).current_dir(folder.path()));
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    let run = fs::read_dir(folder.path().join(".linerate")).unwrap().flatten();
+    assert_eq!(run.filter(|entry| entry.path().join("report.html").exists()).count(), 1);
 }

@@ -1,7 +1,7 @@
 //! Protocols, one file each: `layer/<name>.rs`.
 //!
 //! A layer connects, sends a request, and receives and verifies the response. The workload decides when and
-//! how often. Engines are compiled for each pair (see [`crate::registry`]), so calls are direct.
+//! how often. Engines are compiled for each pair (see [`crate::workload`]), so calls are direct.
 
 pub mod echo;
 pub mod h2;

@@ -2,7 +2,7 @@
 
 use super::made::{short, versions};
 use super::model::{ComparisonReport, HistoryCell, HistoryEntry};
-use crate::formats::Style;
+use crate::Style;
 use crate::model::Report;
 use crate::numbers::{share, signed};
 use crate::terminal::plain_table;

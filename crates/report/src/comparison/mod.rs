@@ -2,7 +2,6 @@
 //! column for each build.
 
 mod answer;
-mod cells;
 mod comment;
 mod hints;
 mod history;
@@ -28,13 +27,14 @@ pub use why::with_profile;
 pub(crate) use why::{change_words, count_name, values};
 
 use crate::load::at_a_time;
-use crate::model::SuiteReport;
-use linerate_analysis::judge::SortedJournal;
-use linerate_analysis::judge::pairs::Judgement;
+use crate::model::{CellReport, Comparison, SuiteReport};
+use linerate_analysis::judge::pairs::{Confirmation, FailedUnit, JudgedPair, Judgement, Obstacle};
+use linerate_analysis::judge::{SortedJournal, rounded_unit};
 use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
-use linerate_model::{Learned, PlannedComparison, Run, Subject};
+use linerate_analysis::why::counts;
+use linerate_model::{HEAD, Learned, Outcome, PlannedComparison, Run, Sides, Subject, Unit};
 use std::collections::BTreeMap;
 
 /// The note on servers that were never warm.
@@ -52,8 +52,7 @@ pub(super) fn build(
 ) -> Option<ComparisonReport> {
     let plan = run.policy().verdict()?;
     let [base, head] = plan.arms();
-    let cells: Vec<ComparedCell> =
-        judgement.pairs.iter().map(|pair| cells::cell(pair, suites, units)).collect();
+    let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cell(pair, suites, units)).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {
@@ -162,4 +161,72 @@ fn tried(judgement: &Judgement) -> (u32, f64) {
     let units: u32 = judgement.pairs.iter().map(|pair| pair.tried).sum();
     let seconds: f64 = judgement.pairs.iter().map(|pair| pair.seconds).sum();
     (units, seconds / f64::from(units))
+}
+
+/// A pair as a cell of the report: its findings, and the reason where it has no verdict.
+fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) -> ComparedCell {
+    let suite = &suites[pair.suite];
+    let [head, base] = pair.places.map(|place| &suite.cells[place]);
+    let system = head.systems.iter().find(|system| system.build == HEAD);
+    let id = head.axes.get("cell").unwrap_or(&head.id);
+    let is_own = |unit: &&Unit| unit.suite == pair.suite && unit.sides == Sides::Two(pair.places);
+    // The performance of an open loop is that of the baseline's latency over its own.
+    let unit_ratio = |ratio: f64| if pair.is_paced { 1.0 / ratio } else { ratio };
+    let memory = [base, head].map(|cell| Some(cell.usage.as_ref()?.memory_mib_after));
+    ComparedCell {
+        id: if suites.len() > 1 { format!("{}:{id}", suite.name) } else { id.to_owned() },
+        system: system.map_or_else(String::new, |system| system.name.clone()),
+        verdict: pair.verdict(),
+        unit: Some(head.unit),
+        units: pair.units(),
+        unit_ratios: pair.ratios.iter().copied().map(unit_ratio).map(rounded_unit).collect(),
+        seconds: pair.seconds,
+        findings: pair.findings.clone(),
+        latency_verdict: pair.main_verdict().filter(|_| pair.is_paced),
+        load: pair.load.clone(),
+        second_load: pair.second_load.clone(),
+        cpu_first: pair.is_cpu_first,
+        client_is_limit: pair.client_is_limit,
+        memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
+        bound_by: base.bound_by,
+        denied_by: head.vs_baseline.as_ref().and_then(Comparison::denied_by),
+        detail: detail(pair, [head, base]),
+        counts: counts(units.all().filter(is_own)),
+        hints: Vec::new(),
+        why: None,
+    }
+}
+
+/// Why a pair has no verdict, where that needs a reason.
+fn detail(pair: &JudgedPair, cells: [&CellReport; 2]) -> Option<String> {
+    match &pair.obstacle {
+        Some(Obstacle::Lost { side, .. }) => {
+            let lost = cells[*side];
+            Some(format!("{}: {}", lost.id, lost.detail.as_deref().unwrap_or("it failed")))
+        }
+        Some(Obstacle::Units { failed, last }) => {
+            let last = last.as_ref().map(failure).unwrap_or_default();
+            Some(format!("{failed} of {} units failed{last}", pair.tried))
+        }
+        Some(Obstacle::Control) => Some("the control differs from itself".to_owned()),
+        None if pair.verdict() != Verdict::CannotTell => None,
+        None if pair.has_second_series(Confirmation::Failed) => {
+            Some("a second series did not confirm the slowdown".to_owned())
+        }
+        None if pair.has_second_series(Confirmation::Pending) => {
+            Some("the time did not suffice to confirm the slowdown".to_owned())
+        }
+        None if pair.client_is_limit => Some("the client was the limit".to_owned()),
+        None => None,
+    }
+}
+
+const CANNOT_BE_PAUSED: &str = "; in these units each side is stopped for 30 ms at a time, and alone it \
+     was not: a server with a watchdog cannot be paused, turn that off";
+
+/// The reason of a unit that failed.
+fn failure(unit: &FailedUnit) -> String {
+    let Outcome::Failed { reason, log, .. } = &unit.outcome else { return String::new() };
+    let line = log.lines().last().map_or_else(String::new, |line| format!(" ({line})"));
+    format!("; the last one: {reason}{line}{}", if unit.was_paused() { CANNOT_BE_PAUSED } else { "" })
 }

@@ -1,6 +1,6 @@
 //! Two stored runs as text.
 
-use crate::formats::Style;
+use crate::Style;
 use crate::numbers::{plain, signed_percent};
 use crate::terminal::plain_table;
 use crate::words::verdict_name;

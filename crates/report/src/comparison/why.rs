@@ -32,9 +32,14 @@ pub fn with_profile(mut report: Report, profile: Profile) -> Report {
                 cell.hints = hints_of(cell);
             }
             (None, Some(suite)) => {
-                let why = WhyReport::from(pair);
+                let is_bulk = suite.cells.iter().any(|cell| cell.id == id && cell.unit.metric.is_bulk());
+                let mut why = WhyReport::from(pair);
                 let found = why.explanation.as_ref();
-                let hints = hints(found.map_or(&[][..], |found| &found.counts), found);
+                let mut hints = hints(found.map_or(&[][..], |found| &found.counts), found);
+                // An operation of a bulk transfer is a write.
+                for text in hints.iter_mut().chain([&mut why.sentence]).filter(|_| is_bulk) {
+                    *text = text.replace("per request", "per write");
+                }
                 suite.reasons.push(Reason { id, baseline, why, hints });
             }
             (None, None) => {}

@@ -26,7 +26,7 @@ pub(super) use forest::Forest;
 pub(super) use plot::{HistoryMark, history};
 pub(super) use suite::{published_table, published_tables, text_table};
 
-use super::formats::Style;
+use super::Style;
 pub(super) use super::layout::anchor;
 use super::layout::{Phrase, Sentence};
 use super::model::Report;

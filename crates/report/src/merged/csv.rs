@@ -2,8 +2,8 @@
 
 use super::build::{ratio, verdict};
 use super::model::{Disagreement, MergedCell, MergedReport, OnHost, Shown};
+use crate::Style;
 use crate::csv::{Columns, number};
-use crate::formats::Style;
 use crate::words::{self, outcome_name};
 
 struct Row<'a> {

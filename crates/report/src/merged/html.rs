@@ -3,7 +3,7 @@
 use super::model::{MergedHost, MergedReport, Shown};
 use super::multiples;
 use super::view;
-use crate::formats::Style;
+use crate::Style;
 use crate::html::{anchor, page, text_table};
 use crate::layout;
 use maud::{Markup, html};

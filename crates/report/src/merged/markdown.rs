@@ -2,7 +2,7 @@
 
 use super::model::MergedReport;
 use super::view;
-use crate::formats::Style;
+use crate::Style;
 use crate::layout::TextTable;
 use crate::markdown::{escape, fold, text_table};
 use std::fmt::Write;

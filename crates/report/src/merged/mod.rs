@@ -18,8 +18,8 @@ mod view;
 pub use build::build;
 pub use model::*;
 
-use super::formats::Format;
-use super::formats::Style;
+use super::Format;
+use super::Style;
 
 #[rustfmt::skip]
 const FORMATS: &[Format<MergedReport>] = &[

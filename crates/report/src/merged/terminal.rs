@@ -2,7 +2,7 @@
 
 use super::model::MergedReport;
 use super::view;
-use crate::formats::Style;
+use crate::Style;
 use crate::terminal::text_table;
 use std::fmt::Write;
 

@@ -5,8 +5,8 @@ mod chart;
 
 pub(crate) use chart::{Chart, NARROW, STYLE, WIDE};
 
+use crate::Style;
 use crate::comparison::{self, ComparedCell, ComparisonReport};
-use crate::formats::Style;
 use crate::layout::{self, Alternative, Group, Part, Phrase, Sentence, anchor};
 use crate::model::{Quantity, Report, SuiteReport, TableReport};
 use crate::numbers::{Digits, Ends, brief_error, brief_percent, longer, signed};

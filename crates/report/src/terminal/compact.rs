@@ -2,7 +2,7 @@
 //! metrics where they differ.
 
 use super::{answer_text, warnings, width, wrapped};
-use crate::formats::Style;
+use crate::Style;
 use crate::layout::{self, Alternative, Group, Note, Part, Precision};
 use crate::model::{Comparison, SuiteReport, TableCell, TableReport};
 use crate::numbers::{brief_error, difference, shows_bias};

@@ -3,8 +3,8 @@
 
 mod compact;
 
+use super::Style;
 use super::comparison::{self, Answer};
-use super::formats::Style;
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable};
 use super::model::{PublishedReport, Report, SuiteReport, TableReport};
 use comfy_table::{
