@@ -188,8 +188,9 @@ fn where_the_kernel_refuses_an_overlay_the_working_folder_of_a_user_without_righ
         }
         layer lower middle one && layer middle work two && mkdir memory/out && chown nobody memory/out
         place=$PWD && cd work || exit
-        runuser -u nobody -- env HOME=/nonexistent XDG_CACHE_HOME="$place/memory/out" PATH=/usr/bin:/bin "$place/bin/linerate" compare 'python3 writes.py' 'python3 ./writes.py' -c 2 \
-            --budget 4s --no-why --out "$place/memory/out/run" || exit
+        runuser -u nobody -- env HOME=/nonexistent XDG_CACHE_HOME="$place/memory/out" PATH=/usr/bin:/bin \
+            "$place/bin/linerate" compare 'python3 writes.py' 'python3 ./writes.py' -c 2 --budget 4s \
+            --no-why --out "$place/memory/out/run" || exit
         echo "files: $(find . -type f | sort | tr '\n' ' ')$(cat mine)"
     "#;
     let mut shell = Command::new("unshare");
