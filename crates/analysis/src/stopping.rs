@@ -166,17 +166,20 @@ impl<'a> Made<'a> {
     /// where that is more than the other can do, of its own. `None` without one, and before these trials.
     pub fn second_load(self, suite: usize, [head, base]: [usize; 2]) -> Option<SecondLoadRate> {
         let PlannedRate::Share(share) = self.run.servers()?.1.latency? else { return None };
-        // Where little time is left, it is for the first question.
+        // Where little time is left, it is for the first question, and that needs some launches.
         let times = self.mean_times(suite);
         let unit = times.get(&Sides::Two([head, base])).copied().unwrap_or_else(|| {
             let warm = self.together().filter(|unit| unit.warmup && unit.suite == suite);
             mean(warm.map(Unit::time)) + self.least_window(suite, 1).as_secs_f64()
         });
-        if self.run.budget.is_some() && self.seconds_left(suite) < unit + TIME_OF_SECOND_LOAD {
-            return None;
-        }
         let of_sides =
             |sides: Sides| self.units.iter().filter(move |unit| unit.suite == suite && unit.sides == sides);
+        let launches = of_sides(Sides::Two([head, base])).filter(|unit| !unit.warmup).count() as u32;
+        let missing = early::FEWEST_UNITS.saturating_sub(launches).max(1);
+        let needed = f64::from(missing) * unit + TIME_OF_SECOND_LOAD;
+        if self.run.budget.is_some() && self.seconds_left(suite) < needed {
+            return None;
+        }
         let capacity = |cell: usize| {
             of_sides(Sides::One(cell)).find_map(|unit| Metric::OperationsPerSecond.value(unit.measurement()?))
         };
