@@ -238,7 +238,12 @@ impl Layers {
                 let home = std::env::var_os("HOME").map(PathBuf::from);
                 let tops = [Some(working), home.as_deref()].into_iter().flatten().filter_map(owned);
                 for folder in tops.chain([working]).collect::<BTreeSet<_>>() {
-                    if let Err(e) = self.overlay(folder, &self.inside(folder)) {
+                    let is_told = |refused: &(PathBuf, io::Error)| {
+                        folder.starts_with(&refused.0) || refused.0.starts_with(folder)
+                    };
+                    if let Err(e) = self.overlay(folder, &self.inside(folder))
+                        && !self.refused.iter().any(is_told)
+                    {
                         self.remarks.push(format!("{} has no layer of its own: {e}", folder.display()));
                     }
                 }

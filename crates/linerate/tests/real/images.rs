@@ -1,7 +1,7 @@
 //! Images of containers as servers, without an engine.
 
 use crate::commands::{compare, workplace};
-use crate::common::{self, Output};
+use crate::common::{self, Folder, Output};
 use crate::launch::contents;
 use crate::{command, shared_machine};
 use linerate::measurement::Run;
@@ -9,7 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A server that answers with `/www/index.html`, and appends to `/www/log` at its start.
+/// A server that answers with `/www/index.html` and the variable MARK, and appends to `/www/log`.
+/// It listens on PORT, and needs what listens on the port BESIDE; or on the port that is its argument.
 const SERVER_IN_C: &str = r#"
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -19,14 +20,22 @@ const SERVER_IN_C: &str = r#"
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-int main(void) {
+int main(int count, char **words) {
     char page[4096], answer[8192], request[65536];
     int file = open("/www/index.html", O_RDONLY);
     int log = open("log", O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (file < 0 || log < 0 || write(log, "started\n", 8) != 8) return 2;
-    int length = read(file, page, sizeof page);
-    int whole = sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%.*s", length, length, page);
-    struct sockaddr_in at = {AF_INET, htons(atoi(getenv("PORT"))), {htonl(INADDR_LOOPBACK)}, {0}};
+    char *mark = getenv("MARK") ? getenv("MARK") : "", *beside = getenv("BESIDE");
+    int length = read(file, page, sizeof page), all = length + strlen(mark);
+    int whole = sprintf(answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%.*s%s", all, length, page,
+                        mark);
+    struct sockaddr_in at = {AF_INET, htons(atoi(count > 1 ? words[1] : getenv("PORT"))),
+                             {htonl(INADDR_LOOPBACK)}, {0}};
+    if (beside && count == 1) {
+        struct sockaddr_in other = at;
+        other.sin_port = htons(atoi(beside));
+        if (connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&other, sizeof other)) return 4;
+    }
     int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 128)) return 3;
@@ -43,17 +52,59 @@ int main(void) {
 }
 "#;
 
-#[test]
-fn images_of_files_are_measured_without_an_engine_and_nothing_of_them_changes() {
-    let Some(_machine) = shared_machine() else { return };
-    let folder = workplace("launch-image");
+/// The server above; `None`, with a message, without a compiler.
+fn compiled(folder: &Folder) -> Option<Vec<u8>> {
     fs::write(folder.path().join("server.c"), SERVER_IN_C).unwrap();
     let mut compile = Command::new("cc");
     compile.args(["-static", "-O1", "-o", "server", "server.c"]).current_dir(folder.path());
     if !compile.status().is_ok_and(|status| status.success()) {
-        return common::skip("no C compiler with a static library");
+        common::skip("no C compiler with a static library");
+        return None;
     }
-    let server = fs::read(folder.path().join("server")).unwrap();
+    Some(fs::read(folder.path().join("server")).unwrap())
+}
+
+/// The companion of an image that serves, and of a program of the user's own.
+#[test]
+fn a_companion_may_be_an_image_with_the_variables_and_volumes_of_the_options() {
+    let Some(_machine) = shared_machine() else { return };
+    let folder = workplace("launch-beside");
+    let Some(server) = compiled(&folder) else { return };
+    for name in ["one", "beside"] {
+        image(&folder.path().join(name), &server, name);
+    }
+    fs::create_dir(folder.path().join("pages")).unwrap();
+    fs::write(folder.path().join("pages/index.html"), "mine!").unwrap();
+    let needs = "import os, socket\n\
+                 peer = socket.create_connection(('127.0.0.1', int(os.environ['BESIDE'])))\n\
+                 peer.send(b'GET / HTTP/1.1\\r\\n\\r\\n')\n\
+                 assert peer.recv(1000).endswith(b'mine!?'), 'the page and the mark'\n\
+                 exec(open('server.py').read())\n";
+    fs::write(folder.path().join("needs.py"), needs).unwrap();
+    let before = contents(&folder.path().join("pages"));
+    let more = ["-c", "2", "-v", "pages:/www", "-e", "MARK=?", "-e", "BESIDE=9000"];
+    for servers in [["oci:one", "oci:one"], ["python3 needs.py", "python3 ./needs.py"]] {
+        let _ = fs::remove_dir_all(folder.path().join("out"));
+        let alone = compare(&folder, &[&servers[..], &more].concat());
+        assert_eq!(alone.status, 3, "without a companion: {}{}", alone.stdout, alone.stderr);
+        let _ = fs::remove_dir_all(folder.path().join("out"));
+        let out = compare(&folder, &[&servers[..], &more, &["--with", "oci:beside 9000"]].concat());
+        assert_eq!(out.status, 0, "{servers:?}: {}{}", out.stdout, out.stderr);
+        let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+        let bytes = run.learned.expectations[0].bytes;
+        assert_eq!(bytes, Some(if servers[0] == "oci:one" { 6 } else { 5 }), "{servers:?}");
+    }
+    assert_eq!(contents(&folder.path().join("pages")), before);
+    let _ = fs::remove_dir_all(folder.path().join("out"));
+    let none = compare(&folder, &["oci:one", "oci:one", "--with", "oci:nowhere"]);
+    assert!(none.status == 2 && none.stderr.contains("nowhere"), "{}", none.stderr);
+}
+
+#[test]
+fn images_of_files_are_measured_without_an_engine_and_nothing_of_them_changes() {
+    let Some(_machine) = shared_machine() else { return };
+    let folder = workplace("launch-image");
+    let Some(server) = compiled(&folder) else { return };
     for (name, page) in [("one", "hello"), ("two", "goodbye")] {
         image(&folder.path().join(name), &server, page);
     }
@@ -73,7 +124,7 @@ fn images_of_files_are_measured_without_an_engine_and_nothing_of_them_changes() 
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     assert_eq!(contents(&folder.path().join("pages")), before);
     let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
-    assert_eq!(run.learned.expectations[0].bytes, Some(5));
+    assert_eq!(run.learned.expectations[0].bytes, Some(6), "with its mark");
     assert!(out.stdout.contains("CPU/request"), "{}", out.stdout);
 }
 

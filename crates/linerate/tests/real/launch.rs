@@ -154,6 +154,58 @@ fn the_files_of_an_ordinary_user_are_unchanged_too() {
     assert!(cells(&folder)[0].findings.rate().unwrap().percent() < -50.0, "{}", out.stdout);
 }
 
+/// The working folder is two overlays deep, so that the kernel refuses another one.
+#[test]
+fn where_the_kernel_refuses_an_overlay_the_working_folder_of_a_user_without_rights_is_a_copy() {
+    let Some(_machine) = shared_machine() else { return };
+    let has = |program: &str| Path::new("/usr/sbin").join(program).exists();
+    if !nix::unistd::geteuid().is_root() || !has("runuser") {
+        return common::skip("a copy of the working folder: it needs root and runuser");
+    }
+    let folder = workplace("launch-copy");
+    let own = |name: &str| folder.path().join(name);
+    let writes = "import os\nopen('log', 'a').write('x')\nopen('mine', 'a').write('more')\n\
+                  os.makedirs('below')\nopen('below/file', 'x').write('x')\nexec(open('server.py').read())\n";
+    fs::create_dir_all(own("bin")).unwrap();
+    let bin = Path::new(env!("CARGO_BIN_EXE_linerate")).parent().unwrap();
+    for program in ["linerate", "linerate-load"] {
+        fs::copy(bin.join(program), own("bin").join(program)).unwrap();
+    }
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for part in ["suites", "systems"] {
+        common::copy(&home.join(part), &own("home").join(part));
+    }
+    fs::create_dir(own("lower")).unwrap();
+    fs::rename(own("server.py"), own("lower/server.py")).unwrap();
+    fs::write(own("lower/writes.py"), writes).unwrap();
+    fs::write(own("lower/mine"), "mine\n").unwrap();
+    // What the user has below the mounts is listed at the end.
+    let script = r#"
+        chown -R nobody lower && mkdir -p memory middle work && mount -t tmpfs tmpfs memory || exit 90
+        layer() {
+            mkdir memory/$3 memory/$3-work && chown nobody memory/$3
+            mount -t overlay $3 -o lowerdir=$1,upperdir=memory/$3,workdir=memory/$3-work $2 || exit 90
+        }
+        layer lower middle one && layer middle work two && mkdir memory/out && chown nobody memory/out
+        place=$PWD && cd work || exit
+        runuser -u nobody -- env HOME=/nonexistent XDG_CACHE_HOME="$place/memory/out" PATH=/usr/bin:/bin \
+            "$place/bin/linerate" compare 'python3 writes.py' 'python3 ./writes.py' -c 2 --budget 4s \
+            --no-why --out "$place/memory/out/run" || exit
+        echo "files: $(find . -type f | sort | tr '\n' ' ')$(cat mine)"
+    "#;
+    let mut shell = Command::new("unshare");
+    shell.args(["--mount", "sh", "-c", script]).env("LINERATE_HOME", own("home")).current_dir(folder.path());
+    let out = Output::run(&mut shell);
+    if out.status == 90 || out.stderr.contains("the kernel refuses namespaces") {
+        return common::skip(&out.stderr);
+    }
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("files: ./mine ./server.py ./writes.py mine\n"), "{}", out.stdout);
+    let words = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("/work is a copy, which ends with the unit"), "{words}");
+    assert!(!words.contains("has no layer of its own"), "{words}");
+}
+
 /// A server with habits, by its first argument.
 const HABITS: &str = r#"
 import os, socket, sys, threading, time
