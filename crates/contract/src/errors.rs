@@ -126,7 +126,7 @@ impl Causes {
     }
 }
 
-/// What the peers of a server have done wrong.
+/// Faults of the peers of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerFailures {
     pub errors: Errors,

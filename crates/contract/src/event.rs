@@ -17,7 +17,7 @@ pub enum Event {
     Sample(Sample),
     /// A server's `TCP_INFO` at the end of a TCP stream; optional, one for each connection.
     Tcp(TcpInfo),
-    /// What the peers of a server have done wrong so far; optional, at the first of a kind and at the end.
+    /// Faults of the peers of a server so far; optional, at the first of a kind and at the end.
     Peers(PeerFailures),
     /// The task is done; the last line of a client.
     Done(Box<Done>),

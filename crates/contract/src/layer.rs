@@ -76,12 +76,6 @@ impl Layer {
         matches!(self, Self::Http | Self::Https | Self::H2c | Self::H2 | Self::H3)
     }
 
-    /// HTTP/1.1, with or without TLS.
-    #[must_use]
-    pub const fn is_http_1(self) -> bool {
-        matches!(self, Self::Http | Self::Https)
-    }
-
     /// A connection has several streams.
     #[must_use]
     pub const fn has_streams(self) -> bool {

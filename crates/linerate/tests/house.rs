@@ -82,11 +82,12 @@ fn rust_lines_have_at_most_110_characters() {
     none_of("Rust lines have over 110 characters", faults);
 }
 
-/// A name such as `of` is everywhere, and a comment that begins with "Of" does not name its subject.
+/// A name such as `of` is everywhere, and a comment that begins with "Of" or with a pronoun does not name its
+/// subject.
 #[test]
 fn functions_and_doc_comments_name_what_they_are_about() {
     let function = regex::Regex::new(r"\bfn of\b").unwrap();
-    let comment = regex::Regex::new(r"^\s*//[/!] (Of|For) ").unwrap();
+    let comment = regex::Regex::new(r"^\s*//[/!] (Of|For|What|Those|The same|It|This) ").unwrap();
     let is_doc = |line: &str| line.trim_start().starts_with("///") || line.starts_with("//!");
     let mut faults = Vec::new();
     for file in text_files().iter().filter(|file| file.extension() == "rs" && !file.path.contains("/house")) {
@@ -99,7 +100,10 @@ fn functions_and_doc_comments_name_what_they_are_about() {
             before = line;
         }
     }
-    none_of("functions are called `of`, or doc comments begin with Of or For", faults);
+    none_of(
+        "functions are called `of`, or doc comments begin with Of, For, What, Those, The same, It or This",
+        faults,
+    );
 }
 
 /// The list says which runs are published; what a user keeps there is not tracked.

@@ -51,7 +51,7 @@ pub(crate) fn peer_failed(kind: ErrorKind) {
     }
 }
 
-/// What both ends say of a server, as a server says it of its client.
+/// A text about a server, as a server says it about its client.
 fn of_client(text: &str) -> String {
     let refused = "the server asks for a certificate that it accepts";
     text.replace(refused, "the client refuses the certificate").replace("the server", "the client")

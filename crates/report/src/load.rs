@@ -218,7 +218,7 @@ fn unserved(result: &LoadResult<'_>) -> Option<String> {
     Some(format!("the server takes {}", at_a_time(served, spec.connections)))
 }
 
-/// What a server takes that keeps connections waiting, and the next step.
+/// The number of connections that a server takes at a time while others wait, and the next step.
 pub(super) fn at_a_time(served: u32, connections: u32) -> String {
     let number = if served == 1 { "one".into() } else { served.to_string() };
     format!("{number} of {connections} connections at a time and keeps the others waiting: -c {served}")

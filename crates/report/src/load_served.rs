@@ -1,4 +1,4 @@
-//! What the clients of a server have done wrong, as text and JSON: the causes are as those of a load.
+//! Faults of the clients of a server, as text and JSON: the causes are as those of a load.
 
 use super::load::by_kind;
 use super::load_causes::{CauseJson, causes};

@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 
 /// The least difference for an operation, and the least relative one.
 const LEAST: [f64; 2] = [0.05, 0.1];
-/// The same for calls by which threads wait and wake each other: their number depends on how the load comes.
+/// The threshold for calls by which threads wait and wake each other: their number depends on how the load
+/// comes.
 const LEAST_OF_WAITS: [f64; 2] = [0.3, 1.0];
 const WAITS: [&str; 14] = [
     "epoll_wait(2)",
@@ -40,7 +41,7 @@ pub struct CallDifference {
     pub ci95: [f64; 2],
 }
 
-/// Those that differ for certain, the largest difference first.
+/// Calls that differ for certain, the largest difference first.
 pub(super) fn differences(windows: &[[CallWindow; 2]]) -> Vec<CallDifference> {
     let complete: Vec<&[CallWindow; 2]> =
         windows.iter().filter(|sides| sides.iter().all(|side| side.operations > 0)).collect();

@@ -33,7 +33,7 @@ pub fn counts<'a>(units: impl Iterator<Item = &'a Unit>) -> Vec<CountDifference>
     )
 }
 
-/// Those of the windows in which system calls were recorded.
+/// The counts of the windows in which system calls were recorded.
 pub(super) fn of_calls(windows: &[[CallWindow; 2]]) -> Vec<CountDifference> {
     certain(
         &windows

@@ -59,7 +59,7 @@ pub struct Explanation {
     pub lacking: Vec<String>,
 }
 
-/// What a known cause costs, such as a collector, with all that it calls.
+/// The cost of a known cause, such as a collector, with all that it calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct CauseDifference {
@@ -169,7 +169,7 @@ fn rest_of(label: &str, functions: &[FunctionDifference]) -> BTreeSet<&'static s
     group.into_iter().collect()
 }
 
-/// Those whose cost differs for certain and in each launch, the largest difference first.
+/// Functions whose cost differs for certain and in each launch, the largest difference first.
 fn certain<T: Copy + Ord>(
     costs: &BTreeMap<T, Vec<[f64; 2]>>,
     whole: f64,

@@ -30,7 +30,7 @@ const MOST_ASKED: usize = 100;
 /// The window of the baseline's capacity.
 const OF_CAPACITY: Nanos = Nanos(500_000_000);
 
-/// What pairs of a run are learned with.
+/// The means with which pairs of a run are learned.
 pub(crate) struct Learner {
     starter: Starter,
     /// linerate's own client.

@@ -166,8 +166,8 @@ impl Launch<'_> {
     }
 }
 
-/// What is known of a window of one side: operations, CPU time of server and relays, samples, counts of the
-/// kernel.
+/// Everything known of a window of one side: operations, CPU time of server and relays, samples, counts of
+/// the kernel.
 type Side = (u64, Nanos, StackSample, BTreeMap<Count, u64>);
 
 fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {

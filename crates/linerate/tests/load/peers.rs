@@ -1,4 +1,4 @@
-//! What `linerate serve` says of clients that do something wrong.
+//! Messages of `linerate serve` about clients that do something wrong.
 
 use crate::{LINERATE, engine_is_built, linerate, signal};
 use nix::sys::signal::Signal;
@@ -119,7 +119,7 @@ fn a_server_says_what_datagrams_are_none_of_its_protocol_and_who_refuses_its_cer
     }
 }
 
-/// What a client leaves behind at the end of its time is no failure.
+/// Operations that a client leaves behind at the end of its time is no failure.
 #[test]
 fn clients_that_do_nothing_wrong_are_no_failures_of_a_server() {
     if !engine_is_built() {

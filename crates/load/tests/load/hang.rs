@@ -37,7 +37,11 @@ fn beside_a_hanging_server(client: &Spec) -> Done {
 /// One trial, and when the server was stopped.
 fn stopped_under(mut client: Spec) -> (Done, Nanos) {
     let (layer, workload) = (client.layer, client.workload);
-    let mut serving = if layer.is_http_1() { server(64) } else { Spec::new(Role::Server, layer, workload) };
+    let mut serving = if matches!(layer, Layer::Http | Layer::Https) {
+        server(64)
+    } else {
+        Spec::new(Role::Server, layer, workload)
+    };
     serving.layer = layer;
     serving.listen = Some(local());
     serving.size = if layer == Layer::Kcp { 1_000 } else { 64 };

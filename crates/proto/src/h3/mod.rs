@@ -36,8 +36,6 @@ impl Code {
     pub const ID_ERROR: Self = Self(0x108);
     pub const SETTINGS_ERROR: Self = Self(0x109);
     pub const MISSING_SETTINGS: Self = Self(0x10a);
-    pub const REQUEST_REJECTED: Self = Self(0x10b);
-    pub const REQUEST_CANCELLED: Self = Self(0x10c);
     pub const REQUEST_INCOMPLETE: Self = Self(0x10d);
     pub const MESSAGE_ERROR: Self = Self(0x10e);
     pub const QPACK_DECOMPRESSION_FAILED: Self = Self(0x200);

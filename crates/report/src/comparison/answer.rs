@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     /// The reasons in a sentence for each subject.
     pub(crate) reasons: Vec<String>,
     pub(crate) facts: String,
-    /// What trials alone say otherwise, and what the servers wrote.
+    /// Contradictions of trials alone, and lines that the servers wrote.
     pub(crate) doubts: Vec<String>,
 }
 
@@ -332,7 +332,7 @@ fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
     cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
 }
 
-/// What trials alone say otherwise, notes, and what the servers wrote.
+/// Contradictions of trials alone, notes, and lines that the servers wrote.
 fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     let denied = comparison.cells.iter().filter_map(|cell| Some((cell, cell.denied_by?)));
     let denied = denied.filter_map(|(cell, SoloRatio { ratio, ci95, n })| {

@@ -204,7 +204,7 @@ fn sentence(found: &Explanation) -> String {
     format!("{whole}: {}{explained}", parts.collect::<Vec<_>>().join(", "))
 }
 
-/// What the functions are of the whole, for the line of facts.
+/// The share of the functions in the whole, for the line of facts.
 pub(super) fn explained(comparison: &ComparisonReport) -> String {
     let [one] = &comparison.cells[..] else { return String::new() };
     let part = one.why.as_ref().and_then(|why| why.explanation.as_ref()?.explained);
