@@ -4,7 +4,6 @@ use crate::commands::workplace;
 use crate::common::{Folder, Output};
 use crate::{command, shared_machine};
 use std::fs;
-use std::time::{Duration, Instant};
 
 /// Serves as many connections at a time as its argument says, each until its client ends it.
 const POOL: &str = r#"
@@ -24,37 +23,36 @@ for _ in range(int(sys.argv[1]) - 1):
 serve()
 "#;
 
-fn compare(folder: &Folder, pool: &str, more: &[&str]) -> (Output, Duration) {
+fn compare(folder: &Folder, pool: &str, more: &[&str]) -> Output {
     let _ = fs::remove_dir_all(folder.path().join("out"));
     let (one, other) = (format!("python3 pool.py {pool}"), format!("python3 ./pool.py {pool}"));
     let mut compare = command(&["compare", &one, &other, "--budget", "10s", "--out", "out", "--no-why"]);
-    let begin = Instant::now();
-    (Output::run(compare.args(more).current_dir(folder.path())), begin.elapsed())
+    Output::run(compare.args(more).current_dir(folder.path()))
 }
 
 /// An open loop on all connections took until the timeout of requests, and "the system hung".
 #[test]
-fn a_server_that_takes_few_connections_at_a_time_is_told_by_its_number_and_the_budget_is_kept() {
+fn a_server_that_takes_few_connections_at_a_time_is_told_by_its_number_and_has_no_open_loop() {
     let Some(_machine) = shared_machine() else { return };
     let folder = workplace("waiting");
     fs::write(folder.path().join("pool.py"), POOL).unwrap();
     for (pool, told) in [("1", "takes one of 16 connections"), ("4", "takes 4 of 16 connections")] {
-        let (out, time) = compare(&folder, pool, &[]);
+        let out = compare(&folder, pool, &[]);
         assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
         let text = folder.read("out/report.md");
         assert!(
             text.contains(&format!("{told} at a time and keeps the others waiting: -c {pool}")),
             "{text}"
         );
-        assert!(!folder.read("out/journal.jsonl").contains("hung"), "{text}");
-        // A budget is kept but for the unit under way; the timeout of a request alone is as long.
-        assert!(time < Duration::from_secs(18), "{time:?}: {text}");
+        // An open loop would use the budget twice: the timeout of a request is as long.
+        let journal = folder.read("out/journal.jsonl");
+        assert!(!journal.contains("second_load") && !journal.contains("hung"), "{journal}");
     }
-    let (out, _) = compare(&folder, "4", &["--rate", "500"]);
+    let out = compare(&folder, "4", &["--rate", "500"]);
     assert_eq!(out.status, 3, "{}{}", out.stdout, out.stderr);
     assert!(out.stderr.contains("takes 4 of 16 connections at a time"), "{}", out.stderr);
-    let (out, _) = compare(&folder, "4", &["-c", "4"]);
+    let out = compare(&folder, "4", &["-c", "4"]);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let text = folder.read("out/report.md");
-    assert!(!text.contains("at a time") && text.contains("half load"), "{text}");
+    assert!(!text.contains("at a time"), "{text}");
 }
