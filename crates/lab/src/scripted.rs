@@ -346,7 +346,7 @@ fn counted(spec: Spec, share: f64) -> Spec {
 
 /// Every operation of a scripted client takes the same time: the elapsed time divided among its connections.
 /// Of an open loop: a thousandth of the script's `seconds`, and twice that in one operation of five. No more
-/// of them end than in a closed loop.
+/// of them end than in a closed loop, and a queue grows.
 fn done(spec: &Spec, elapsed: Nanos, seconds: f64, response: &Response) -> Done {
     let able = spec.rate.map_or(u64::MAX, |_| (1e3 / seconds * elapsed.as_secs_f64()) as u64);
     let requested = spec.operations.unwrap_or(0).min(able);
@@ -357,7 +357,10 @@ fn done(spec: &Spec, elapsed: Nanos, seconds: f64, response: &Response) -> Done 
         None => elapsed.0 * u64::from(spec.connections) / requested.max(1),
     };
     let is_late = |index: u64| spec.rate.is_some() && index.is_multiple_of(5);
-    (0..operations).for_each(|index| latency.record(if is_late(index) { 2 * each } else { each }));
+    // Where more are due, each waits for all that are behind.
+    let behind = spec.rate.map_or(0, |rate| each.saturating_sub((1e9 / rate) as u64));
+    let took = |index: u64| if is_late(index) { 2 * each } else { each };
+    (0..operations).for_each(|index| latency.record(took(index) + index * behind));
     let bytes = stream_bytes(spec).map(|bytes| bytes.saturating_sub(response.missing_bytes));
     Done {
         operations,
