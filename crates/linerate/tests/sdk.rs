@@ -58,7 +58,7 @@ fn the_rust_library_passes_its_tests() {
     // A fixed folder, so that the next test run finds the build.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-rust");
     let mut cargo = Command::new("cargo");
-    cargo.args(["test", "--locked", "--target-dir"]).arg(target).current_dir(sdk("rust"));
+    cargo.args(["test", "--locked", "--all-features", "--target-dir"]).arg(target).current_dir(sdk("rust"));
     match succeeds(&mut cargo) {
         Err(why) if is_offline(&why) => skip(&format!("sdk/rust: {why}")),
         result => result.unwrap(),

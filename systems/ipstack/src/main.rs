@@ -43,7 +43,7 @@ async fn serve(task: Task) -> io::Result<()> {
 async fn answer(mut flow: IpStackUdpStream, mut datagrams: Datagrams) {
     let (peer, mut buffer) = (flow.local_addr(), vec![0; LARGEST_DATAGRAM]);
     while let Ok(n @ 1..) = flow.read(&mut buffer).await {
-        if let Some(answer) = datagrams.answer(peer, &buffer[..n]) {
+        if let Some(answer) = datagrams.response(peer, &buffer[..n]) {
             // A datagram that the stack refuses is lost, as on any path.
             let _ = flow.write(&answer).await;
         }

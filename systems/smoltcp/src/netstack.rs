@@ -49,7 +49,7 @@ async fn answer(task: &Task, socket: UdpSocket, mut datagrams: Datagrams) {
     let (mut from_peers, mut to_peers) = socket.split();
     while let Some((datagram, peer, at)) = from_peers.next().await {
         if at == task.listen
-            && let Some(answer) = datagrams.answer(peer, &datagram)
+            && let Some(answer) = datagrams.response(peer, &datagram)
         {
             // A datagram that the stack refuses is lost, as on any path.
             let _ = to_peers.send((answer.into_owned(), at, peer)).await;

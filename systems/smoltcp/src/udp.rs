@@ -31,7 +31,7 @@ impl Server {
         let socket = sockets.get_mut::<Socket<'_>>(self.handle);
         while socket.can_recv() && socket.can_send() {
             let Ok((n, from)) = socket.recv_slice(&mut self.datagram) else { return };
-            if let Some(answer) = self.datagrams.answer(from.endpoint.into(), &self.datagram[..n]) {
+            if let Some(answer) = self.datagrams.response(from.endpoint.into(), &self.datagram[..n]) {
                 // A datagram without room is lost, as on any path.
                 let _ = socket.send_slice(&answer, from);
             }

@@ -56,17 +56,17 @@ mod tests {
     #[test]
     fn an_echo_returns_the_datagram_and_a_count_answers_with_a_report() {
         let peer = "10.77.1.2:5000".parse().unwrap();
-        assert_eq!(Datagrams::echo(OWN).answer(peer, b"any").as_deref(), Some(&b"any"[..]));
+        assert_eq!(Datagrams::echo(OWN).response(peer, b"any").as_deref(), Some(&b"any"[..]));
         let mut counting = Datagrams::count(&spec(100, "client-writes"), OWN).unwrap();
-        assert_eq!(counting.answer(peer, &page(100)), None);
+        assert_eq!(counting.response(peer, &page(100)), None);
         let end = Datagram::End { sent: 1 }.to_bytes();
-        let response = counting.answer(peer, &end).unwrap();
+        let response = counting.response(peer, &end).unwrap();
         assert!(matches!(Datagram::parse(&response), Some(Datagram::Report(report)) if report.received == 1));
     }
 
     #[test]
     fn a_datagram_from_the_servers_own_address_has_no_response() {
-        assert_eq!(Datagrams::echo(OWN).answer(OWN, b"any"), None);
+        assert_eq!(Datagrams::echo(OWN).response(OWN, b"any"), None);
     }
 
     #[test]
