@@ -8,6 +8,7 @@ mod history;
 mod latency;
 mod made;
 mod model;
+mod name;
 mod ranking;
 mod reasons;
 mod sentence;

@@ -2,6 +2,7 @@
 
 use super::hints::{call_words, hints};
 use super::model::{ComparedCell, ComparisonReport, Reason, WhyReport};
+use super::name::named;
 use crate::model::Report;
 use crate::numbers::share;
 use linerate_analysis::stats::verdict::Verdict;
@@ -14,9 +15,6 @@ const IN_SENTENCE: usize = 4;
 /// Counts in the line of counts, and hints below it.
 const COUNTS: usize = 2;
 const HINTS: usize = 2;
-/// Characters of a function's name on a terminal of 80 columns.
-const LONGEST: usize = 38;
-const IN: &str = " in ";
 
 /// The report with what its profiles show.
 #[must_use]
@@ -233,64 +231,6 @@ pub(crate) fn change_words(cost: &CostDifference) -> String {
     format!("{} µs ({low:+.digits$} to {high:+.digits$})", change(cost))
 }
 
-/// A function and what calls it, where both have room.
-pub(crate) fn named(function: &FunctionDifference) -> String {
-    let name = shortened(&function.name);
-    let caller = function.caller.as_deref().map(shortened).filter(|caller| *caller != name);
-    let Some(caller) = caller else { return name };
-    // Its own name says more than its namespaces.
-    let names = [&name, name.rsplit("::").next().unwrap_or(&name)];
-    let fits = names.into_iter().find(|name| has_room(name, &caller));
-    fits.map_or_else(|| name.clone(), |name| format!("{name}{IN}{caller}"))
-}
-
-fn has_room(name: &str, caller: &str) -> bool {
-    name.ends_with("(2)") || name.chars().count() + IN.len() + caller.chars().count() <= LONGEST
-}
-
-/// A name without arguments and folders; of a long one the end, which says more than its beginning.
-fn shortened(name: &str) -> String {
-    let name = without_folders(without_arguments(name));
-    let length = name.chars().count();
-    if length <= LONGEST {
-        return name;
-    }
-    format!("…{}", name.chars().skip(length + 1 - LONGEST).collect::<String>())
-}
-
-/// A function of C++ without the types of its arguments: `a::b(int) const` is `a::b`.
-fn without_arguments(name: &str) -> &str {
-    let signature = name.strip_suffix(" const").unwrap_or(name);
-    if !signature.ends_with(')') || signature.ends_with("(2)") {
-        return name;
-    }
-    let mut depth = 0;
-    for (at, character) in signature.char_indices().rev() {
-        depth += match character {
-            ')' => 1,
-            '(' => -1,
-            _ => 0,
-        };
-        if depth == 0 && at > 0 {
-            return &signature[..at];
-        }
-    }
-    name
-}
-
-/// A function of a script with its file's name alone: `serve /srv/app/server.js:8:19`, and in Python
-/// `serve:/srv/app/server.py`.
-fn without_folders(name: &str) -> String {
-    let Some(end) = name.rfind('/') else { return name.to_owned() };
-    let (before, file) = (&name[..end], &name[end + 1..]);
-    match before.find([' ', ':']) {
-        Some(at) if before[at + 1..].starts_with('/') || before.len() == at + 1 => {
-            format!("{}{file}", &before[..=at]).trim_start().to_owned()
-        }
-        _ => name.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,30 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_no_arguments_and_no_folders() {
-        for (name, short) in [
-            ("serve /srv/app/server.js:8:19", "serve server.js:8:19"),
-            (" /srv/app/server.js:8:19", "server.js:8:19"),
-            ("audit:/srv/server.py", "audit:server.py"),
-            ("audit /server.js:1:2", "audit server.js:1:2"),
-            ("encoding/json.Marshal", "encoding/json.Marshal"),
-            ("main.(*Server).serve", "main.(*Server).serve"),
-            ("a::(anonymous namespace)::b(int, c<d>(*)(e)) const", "a::(anonymous namespace)::b"),
-            ("write(2)", "write(2)"),
-            ("(broken", "(broken"),
-            ("()", "()"),
-        ] {
-            assert_eq!(shortened(name), short);
-        }
-    }
-
-    #[test]
-    fn a_long_name_keeps_its_end() {
-        let name = shortened(&format!("{}::serve", "a".repeat(80)));
-        assert_eq!(
-            (name.chars().count(), name.ends_with("::serve"), name.starts_with('…')),
-            (LONGEST, true, true)
-        );
+    fn a_change_has_its_interval() {
         assert_eq!(change_words(&cost(0.0, 2.0)), "+2.0 µs (+1.9 to +2.1)");
     }
 }
