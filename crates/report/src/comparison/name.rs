@@ -32,8 +32,21 @@ fn shortened(name: &str) -> String {
     format!("…{}", name.chars().skip(length + 1 - LONGEST).collect::<String>())
 }
 
-/// A function of C++ without the types of its arguments: `a::b(int) const` is `a::b`.
+/// A function of C++ without the types of its arguments: `a::b(int) const` is `a::b`. The name may be cut
+/// off, and a compiler adds a mark to a copy.
 fn without_arguments(name: &str) -> &str {
+    let name = name.split(" [clone").next().unwrap_or(name);
+    let mut open = Vec::new();
+    for (at, character) in name.char_indices() {
+        match character {
+            '(' => open.push(at),
+            ')' => _ = open.pop(),
+            _ => {}
+        }
+    }
+    if let Some(at) = open.first().filter(|at| **at > 0) {
+        return &name[..*at];
+    }
     let signature = name.strip_suffix(" const").unwrap_or(name);
     if !signature.ends_with(')') || signature.ends_with("(2)") {
         return name;
@@ -101,6 +114,8 @@ mod tests {
             ("<a::B<c> as d::Future>::poll", "<a::B as d::Future>::poll"),
             ("asio::detail::run<asio::any<0, fn(a) -> b>, cut::o", "asio::detail::run"),
             ("ns::operator<", "ns::operator<"),
+            ("run(a::B) [clone .lto_priv.0]", "run"),
+            ("a::answer(b::c, d::(anonymous namespace)::e, cut", "a::answer"),
             ("()", "()"),
         ] {
             assert_eq!(shortened(name), short);
