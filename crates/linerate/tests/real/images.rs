@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A server that answers with `/www/index.html` and the variable MARK, and appends to `/www/log`.
-/// It listens on PORT, and needs what listens on the port BESIDE; or on the port that is its argument.
+/// The server listens on PORT, or on the port that is its argument, and needs what listens on the port BESIDE.
 const SERVER_IN_C: &str = r#"
 #include <arpa/inet.h>
 #include <fcntl.h>
