@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A server that answers with `/www/index.html` and the variable MARK, and appends to `/www/log`.
-/// The server listens on PORT, or on the port that is its argument, and needs what listens on the port BESIDE.
+/// A server that answers with `/www/index.html` and the variable MARK, and appends to `/www/log`. Its port is
+/// PORT, or its argument; it needs what listens on the port BESIDE.
 const SERVER_IN_C: &str = r#"
 #include <arpa/inet.h>
 #include <fcntl.h>
