@@ -95,9 +95,7 @@ impl<'a> Labels<'a> {
             return *outermost;
         }
         let Some(innermost) = frames.last() else { return self.further("unknown".to_owned()) };
-        let in_kernel: Vec<&str> =
-            frames.iter().filter_map(|frame| names(frame).strip_prefix(KERNEL)).collect();
-        match of_kernel(&in_kernel) {
+        match of_kernel(&in_kernel(self.pair, frames)) {
             Some(group) if is_kernel(&innermost) => self.further(group),
             _ => self.of_place(*innermost),
         }
@@ -147,10 +145,13 @@ impl<'a> Labels<'a> {
 /// The functions of a stack that is in a system call; none of another.
 pub(super) fn callers_in_system_call(pair: &PairProfile, stack: u32) -> BTreeSet<u32> {
     let frames = &pair.stacks[stack as usize];
-    let in_kernel: Vec<&str> =
-        frames.iter().filter_map(|frame| pair.names[*frame as usize].strip_prefix(KERNEL)).collect();
-    let is_in_call = of_kernel(&in_kernel).is_some_and(|group| group.contains("(2)"));
+    let is_in_call = of_kernel(&in_kernel(pair, frames)).is_some_and(|group| group.contains("(2)"));
     if is_in_call { frames.iter().copied().collect() } else { BTreeSet::new() }
+}
+
+/// The kernel's functions of a stack, without their prefix.
+fn in_kernel<'a>(pair: &'a PairProfile, frames: &[u32]) -> Vec<&'a str> {
+    frames.iter().filter_map(|frame| pair.names[*frame as usize].strip_prefix(KERNEL)).collect()
 }
 
 /// True for code without a name.

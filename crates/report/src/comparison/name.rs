@@ -36,33 +36,19 @@ fn shortened(name: &str) -> String {
 /// off, and a compiler adds a mark to a copy.
 fn without_arguments(name: &str) -> &str {
     let name = name.split(" [clone").next().unwrap_or(name);
-    let mut open = Vec::new();
-    for (at, character) in name.char_indices() {
+    let signature = name.strip_suffix(" const").unwrap_or(name);
+    let (mut open, mut last) = (Vec::new(), None);
+    for (at, character) in signature.char_indices() {
         match character {
             '(' => open.push(at),
-            ')' => _ = open.pop(),
+            ')' => last = open.pop(),
             _ => {}
         }
     }
-    if let Some(at) = open.first().filter(|at| **at > 0) {
-        return &name[..*at];
-    }
-    let signature = name.strip_suffix(" const").unwrap_or(name);
-    if !signature.ends_with(')') || signature.ends_with("(2)") {
-        return name;
-    }
-    let mut depth = 0;
-    for (at, character) in signature.char_indices().rev() {
-        depth += match character {
-            ')' => 1,
-            '(' => -1,
-            _ => 0,
-        };
-        if depth == 0 && at > 0 {
-            return &signature[..at];
-        }
-    }
-    name
+    // What is still open was cut off.
+    let at_end = last.filter(|_| signature.ends_with(')') && !signature.ends_with("(2)"));
+    let arguments = open.first().copied().or(at_end).filter(|at| *at > 0);
+    arguments.map_or(name, |at| &name[..at])
 }
 
 /// A function without the parameters of its types: `a::B<c>::d` is `a::B::d`. The name may be cut off.
