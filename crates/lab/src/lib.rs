@@ -23,6 +23,7 @@ pub mod listening;
 pub mod namespaces;
 mod others;
 pub mod pair;
+mod processes;
 pub mod program;
 pub mod protocol;
 pub mod scripted;

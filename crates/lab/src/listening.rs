@@ -2,12 +2,13 @@
 //!
 //! [`serve`] answers questions on standard input, here or over ssh; no agent and no namespace is needed.
 
+use crate::processes::{Processes, ticks};
 use linerate_contract::Nanos;
 use nix::sys::time::TimeValLike;
 use nix::time::{clock_getcpuclockid, clock_gettime};
-use nix::unistd::{Pid, SysconfVar, alarm, sysconf};
+use nix::unistd::{Pid, alarm};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, Write};
 
@@ -61,34 +62,36 @@ pub fn serve() -> io::Result<()> {
 /// # Errors
 /// Nothing listens there, or its process belongs to another user.
 fn cpu_time(port: Port) -> Result<Nanos, String> {
-    let sockets = sockets(port);
     let number = port.number;
-    if sockets.is_empty() {
+    if sockets(port).is_empty() {
         return Err(format!(
             "nothing listens on port {number} of this host's own network (a container has another one)"
         ));
     }
-    let processes = processes();
-    let holds = |pid: &i32| {
-        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|link| {
-            let inode = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
-            inode.is_some_and(|inode| sockets.contains(inode))
-        })
-    };
-    let holders: BTreeSet<i32> = processes.keys().copied().filter(holds).collect();
+    let processes = Processes::now();
+    let holders = holders(&[port], &processes);
     if holders.is_empty() {
         return Err(format!(
             "the process that listens on port {number} is another user's: be that user, or root"
         ));
     }
-    let descends = |pid: i32| {
-        let ancestors = std::iter::successors(Some(pid), |pid| processes.get(pid).map(|one| one.parent));
-        // Longer than any real chain: processes that end while the list is made could close a circle.
-        ancestors.take(64).any(|pid| holders.contains(&pid))
+    let all = processes.with_descendants(&holders);
+    let of_children = processes.0.iter().filter(|((number, _), _)| all.contains(number));
+    let of_children = of_children.fold(Nanos::ZERO, |sum, (_, process)| sum + ticks(process.of_children));
+    Ok(all.into_iter().fold(of_children, |sum, number| sum + own_time(number)))
+}
+
+/// The processes that have a socket of one of the ports, as far as this user may see them.
+pub(crate) fn holders(ports: &[Port], all: &Processes) -> BTreeSet<u32> {
+    let sockets: BTreeSet<String> = ports.iter().flat_map(|port| sockets(*port)).collect();
+    let holds = |number: &u32| {
+        let files = fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|link| {
+            let inode = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']'));
+            inode.is_some_and(|inode| sockets.contains(inode))
+        })
     };
-    let all = processes.iter().filter(|(pid, _)| descends(**pid));
-    Ok(all.fold(Nanos::ZERO, |sum, (pid, process)| sum + own_time(*pid) + process.children))
+    all.numbers().filter(holds).collect()
 }
 
 /// Inodes of the sockets of a port.
@@ -109,35 +112,10 @@ fn sockets(port: Port) -> BTreeSet<String> {
     tables.map(read).iter().flat_map(|table| table.lines().filter_map(inode)).collect()
 }
 
-struct Process {
-    parent: i32,
-    /// CPU time of the children that it waited for.
-    children: Nanos,
-}
-
-fn processes() -> BTreeMap<i32, Process> {
-    let tick = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
-    let tick = 1_000_000_000 / u64::try_from(tick).unwrap_or(100);
-    let read = |entry: fs::DirEntry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
-        // The command may itself contain spaces and parentheses.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
-        Some((
-            pid,
-            Process {
-                parent: fields.get(1)?.parse().ok()?,
-                children: Nanos((ticks(13)? + ticks(14)?) * tick),
-            },
-        ))
-    };
-    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(read).collect()
-}
-
 /// To the nanosecond, with threads that have ended; 0 for a process that has.
-fn own_time(pid: i32) -> Nanos {
-    let clock = clock_getcpuclockid(Pid::from_raw(pid)).and_then(clock_gettime);
+fn own_time(number: u32) -> Nanos {
+    let number = i32::try_from(number).unwrap_or(i32::MAX);
+    let clock = clock_getcpuclockid(Pid::from_raw(number)).and_then(clock_gettime);
     clock.map_or(Nanos::ZERO, |time| Nanos(u64::try_from(time.num_nanoseconds()).unwrap_or(0)))
 }
 

@@ -1,33 +1,15 @@
 //! CPU time that processes outside of linerate use, by their own clocks: a lab's clocks and the ticks of
 //! `/proc/stat` differ by more than what is asked for, where processes sleep and wake up often.
 
-use linerate_contract::Nanos;
-use nix::unistd::{SysconfVar, sysconf};
-use std::collections::BTreeMap;
-use std::fs;
+use crate::listening::{Port, holders};
+use crate::processes::{Key, Process, Processes, ticks};
+use std::collections::{BTreeMap, BTreeSet};
 use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// `PF_KTHREAD` of `proc_pid_stat(5)`'s flags: threads of the kernel work for everybody.
-const KERNEL: u64 = 0x0020_0000;
-
-/// A process, by its number and its start, since numbers are used again.
-type Key = (u32, u64);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Process {
-    parent: u32,
-    /// Ticks of its own, and those of ended children that it waited for.
-    own: u64,
-    of_children: u64,
-}
-
-impl Process {
-    fn all(self) -> u64 {
-        self.own + self.of_children
-    }
-}
+/// A socket of a service that systemd has started on demand is also init's, and all processes descend from it.
+const INIT: u32 = 1;
 
 /// The processes of other programs at an instant.
 #[derive(Debug)]
@@ -37,50 +19,30 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    pub(crate) fn now() -> Self {
-        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let all = numbers.filter_map(|number| {
-            let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-            let (start, process) = parsed(&stat)?;
-            Some(((number, start), process))
-        });
-        Self { at: Instant::now(), processes: without(process::id(), all.collect()) }
+    /// `servers`: the ports of servers that run already, and are measured.
+    pub(crate) fn now(servers: &[Port]) -> Self {
+        let all = Processes::now();
+        let mut known = BTreeSet::from([process::id()]);
+        if !servers.is_empty() {
+            known.extend(holders(servers, &all).into_iter().filter(|number| *number != INIT));
+        }
+        Self { at: Instant::now(), processes: without(&known, all) }
     }
 
     /// The share of this machine's CPU time that they have used since an earlier instant.
     pub(crate) fn share_since(&self, before: &Self) -> f64 {
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let time = (self.at - before.at).max(Duration::from_millis(1)).as_secs_f64() * cpus as f64;
-        let ticks = used(&before.processes, &self.processes);
-        (Nanos(ticks * tick()).as_secs_f64() / time).min(1.0)
+        let used = ticks(used(&before.processes, &self.processes));
+        (used.as_secs_f64() / time).min(1.0)
     }
 }
 
-/// The start of a process, and the rest of its line.
-fn parsed(stat: &str) -> Option<(u64, Process)> {
-    // A name may have any characters.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
-    let is_of_kernel = number(6)? & KERNEL != 0;
-    let process = Process {
-        parent: u32::try_from(number(1)?).ok()?,
-        own: number(11)? + number(12)?,
-        of_children: number(13)? + number(14)?,
-    };
-    (!is_of_kernel).then_some((number(19)?, process))
-}
-
-/// Without a process and its descendants.
-fn without(root: u32, mut all: BTreeMap<Key, Process>) -> BTreeMap<Key, Process> {
-    let parents: BTreeMap<u32, u32> =
-        all.iter().map(|((number, _), process)| (*number, process.parent)).collect();
-    let is_descendant = |number: u32| {
-        let mut line = std::iter::successors(Some(number), |number| parents.get(number).copied());
-        line.by_ref().take(parents.len() + 1).any(|one| one == root)
-    };
-    all.retain(|(number, _), _| !is_descendant(*number));
-    all
+/// Without some processes and their descendants.
+fn without(known: &BTreeSet<u32>, mut all: Processes) -> BTreeMap<Key, Process> {
+    let known = all.with_descendants(known);
+    all.0.retain(|(number, _), _| !known.contains(number));
+    all.0
 }
 
 /// Ticks that were used between two instants. What an ended process had used before is in its parent's now.
@@ -98,35 +60,16 @@ fn used(before: &BTreeMap<Key, Process>, after: &BTreeMap<Key, Process>) -> u64 
     after.iter().map(since).sum::<u64>().saturating_sub(ended.sum())
 }
 
-/// In nanoseconds.
-fn tick() -> u64 {
-    let per_second = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
-    1_000_000_000 / u64::try_from(per_second).unwrap_or(100)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
 
     fn process(parent: u32, own: u64, of_children: u64) -> Process {
         Process { parent, own, of_children }
-    }
-
-    #[test]
-    fn a_line_is_read_whatever_the_name_is() {
-        let line = "7 (a) b) R 3 1 1 0 -1 4194304 0 0 0 0 10 5 2 1 20 0 1 0 900 0 0";
-        assert_eq!(parsed(line), Some((900, process(3, 15, 3))));
-        let of_kernel = line.replace("4194304", "2129984");
-        assert_eq!(parsed(&of_kernel), None);
-    }
-
-    #[test]
-    fn descendants_are_no_others() {
-        let all = [(1, 0), (5, 1), (6, 5), (7, 6), (8, 1)]
-            .map(|(number, parent)| ((number, 0), process(parent, 1, 0)));
-        let others = without(5, all.into());
-        assert_eq!(others.keys().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 8]);
     }
 
     #[test]
@@ -141,9 +84,26 @@ mod tests {
     }
 
     #[test]
-    fn own_children_are_not_seen() {
+    fn neither_own_children_nor_servers_that_are_measured_are_others() {
+        let listens = "import os, socket, time; s = socket.create_server(('127.0.0.1', 0)); \
+                       print(s.getsockname()[1], os.getpid(), flush=True); time.sleep(5)";
+        // Its parent ends at once, so that it does not descend from this process.
+        let mut parent = Command::new("setsid");
+        parent.args(["-f", "python3", "-c", listens]).stdout(Stdio::piped());
+        let mut parent = parent.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        parent.wait().unwrap();
+        let (port, server) = line.trim().split_once(' ').unwrap();
+        let (port, server) =
+            (Port { number: port.parse().unwrap(), is_udp: false }, server.parse::<u32>().unwrap());
+        let is_seen =
+            |ports: &[Port]| Others::now(ports).processes.keys().any(|(number, _)| *number == server);
+        assert_eq!([is_seen(&[]), is_seen(&[port])], [true, false]);
+        kill(Pid::from_raw(i32::try_from(server).unwrap()), Signal::SIGKILL).unwrap();
+
         let mut child = Command::new("sleep").arg("5").spawn().unwrap();
-        let seen = Others::now();
+        let seen = Others::now(&[]);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!seen.processes.keys().any(|(number, _)| *number == child.id() || *number == process::id()));

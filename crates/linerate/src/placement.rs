@@ -14,7 +14,7 @@ use linerate_contract::{Layer, Role};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 /// Read from the current folder where `--hosts` names no other file.
@@ -121,17 +121,26 @@ pub fn site(
         return Ok(Site::Roles(hosts.to_vec()));
     }
     let Some((subjects, load)) = comparison.and_then(PlannedComparison::servers) else {
-        return Ok(Site::Here(Place::Lab));
+        return Ok(Site::Here(Place::Lab, Vec::new()));
     };
-    let mut watched = Vec::new();
+    let (mut watched, mut here) = (Vec::new(), Vec::new());
     for known in subjects.iter().filter_map(Subject::address) {
-        if let Some(place) = &known.watched_on {
-            let host = planned(Role::Server, place, &mut read(file)?)?;
-            let port = Port { number: known.address.port(), is_udp: load.is_of_datagrams() };
-            watched.push(Server { cell: known.name.clone(), host, port });
+        let port = Port { number: known.address.port(), is_udp: load.is_of_datagrams() };
+        match &known.watched_on {
+            Some(place) => {
+                let host = planned(Role::Server, place, &mut read(file)?)?;
+                watched.push(Server { cell: known.name.clone(), host, port });
+            }
+            None if is_of_this_machine(known.address.ip()) => here.push(port),
+            None => {}
         }
     }
-    Ok(if watched.is_empty() { Site::Here(load.place.clone()) } else { Site::Watched(watched) })
+    Ok(if watched.is_empty() { Site::Here(load.place.clone(), here) } else { Site::Watched(watched) })
+}
+
+/// An address of one of this machine's interfaces, since a socket can be bound to it.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
 }
 
 /// Parses `NAME=local` or `NAME=ssh:BOX`.

@@ -60,8 +60,11 @@ impl Watched {
             watched.cpu().map_err(LabError::Lost)?;
             Ok((server.cell.clone(), watched))
         });
-        let servers = watched.collect::<Result<_, LabError>>()?;
-        Ok(Self { lab: Namespaces::raise(&Place::Local, interrupted)?, servers, cell: String::new() })
+        let by_cell = watched.collect::<Result<_, LabError>>()?;
+        let here = servers.iter().filter(|server| server.host.ssh_destination().is_none());
+        let lab =
+            Namespaces::raise(&Place::Local, interrupted)?.beside(here.map(|server| server.port).collect());
+        Ok(Self { lab, servers: by_cell, cell: String::new() })
     }
 
     fn cpu(&mut self) -> Result<Option<Nanos>, LabError> {

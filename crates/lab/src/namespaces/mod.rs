@@ -14,6 +14,7 @@ mod recorded;
 
 use crate::Ready;
 use crate::host;
+use crate::listening::Port;
 use crate::others::Others;
 use crate::protocol::{
     AgentFacts, Brake, ExitStatus, File, HostName, Message, OwnFiles, ProcessId, Request, Spawn, Turns,
@@ -62,6 +63,8 @@ pub struct Namespaces {
     brake: Option<(Role, Brake)>,
     /// Servers are started so that they can be sampled, and are, while clients run.
     sampling: Sampling,
+    /// Ports of the servers on this machine that run already.
+    servers: Vec<Port>,
 }
 
 impl Namespaces {
@@ -98,6 +101,7 @@ impl Namespaces {
             force: None,
             brake: None,
             sampling: Sampling::Off,
+            servers: Vec::new(),
         };
         match lab.channel.response()? {
             Message::Up(facts) => lab.facts = facts,
@@ -106,6 +110,13 @@ impl Namespaces {
             }
         }
         Ok(lab)
+    }
+
+    /// The lab beside servers on this machine that run already: what they use is not time of other programs.
+    #[must_use]
+    pub fn beside(mut self, servers: Vec<Port>) -> Self {
+        self.servers = servers;
+        self
     }
 
     /// Privileges and clocks of the lab.
@@ -295,7 +306,7 @@ impl Lab for Namespaces {
 
     fn run(&mut self, launch: &Launch, purpose: Purpose, deadline: Duration) -> Result<ClientRun, LabError> {
         let command = launch.process.as_ref().ok_or_else(|| LabError::system("a client needs a program"))?;
-        let others = (purpose == Purpose::Measure).then(Others::now);
+        let others = (purpose == Purpose::Measure).then(|| Others::now(&self.servers));
         self.drop_server_output();
         self.brake = self.force.take().and_then(|force| Some((force.role, self.brake_of(force)?)));
         let brake = self.brake.map(|(_, brake)| brake);
@@ -314,7 +325,7 @@ impl Lab for Namespaces {
         if running.ended.is_some_and(|status| status != ExitStatus::Code(0)) {
             return Err(running.failed(&format!("ended with {}", running.end())));
         }
-        let others = others.map(|before| Others::now().share_since(&before));
+        let others = others.map(|before| Others::now(&self.servers).share_since(&before));
         Ok(ClientRun { others, ..self.client_run(client, times) })
     }
 

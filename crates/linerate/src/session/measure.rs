@@ -11,6 +11,7 @@ use crate::report::comparison::prospect;
 use crate::stats::early::FEWEST_LAUNCHES;
 use crate::stats::sharing::{Likeness, sharing};
 use crate::stopping::first_rounds;
+use crate::subject::Servers;
 use crate::timings::{Timings, guess};
 use crate::trial::windows::{Manner, WINDOWS};
 use crate::trial::{self, Context};
@@ -193,6 +194,7 @@ impl Session {
         let can_share = self.can_share() && !is_probe;
         earlier.unwrap_or_else(|| match of_table {
             Some(Sharing::Alternating) => Sharing::Alternating,
+            _ if !is_probe && self.servers.as_ref().and_then(Servers::turn).is_some() => Sharing::Alternating,
             _ if !can_share => Sharing::Turns,
             Some(sharing) => sharing,
             None if !self.run.policy().is_sequential() => Sharing::Turns,

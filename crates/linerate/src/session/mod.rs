@@ -328,7 +328,7 @@ fn has_duets(suite: &PlannedSuite) -> bool {
 
 fn lab_is_lost(site: &Site, error: &LabError) -> Error {
     Error::NothingMeasured(match site {
-        Site::Here(_) => format!("{error}\n`linerate doctor` shows what this machine lacks"),
+        Site::Here(..) => format!("{error}\n`linerate doctor` shows what this machine lacks"),
         Site::Roles(_) | Site::Watched(_) => error.to_string(),
     })
 }

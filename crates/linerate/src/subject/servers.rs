@@ -23,6 +23,13 @@ const PATIENCE_MS: u64 = 20;
 const TIME_TO_VERIFY: Nanos = Nanos(50_000_000);
 const FEWEST_VERIFIED: u64 = 2;
 const MOST_VERIFIED: u64 = 10;
+/// A server with a longer mean response time does not take turns, since a sixth of a turn does not count.
+const LONGEST_IN_TURNS: Nanos = Nanos(3_000_000);
+/// Short against what disturbs a virtual machine for 0.1 s, so that it is common to both sides, and as long as
+/// several responses of a connection.
+const RESPONSES_OF_TURN: u64 = 16;
+const SHORTEST_TURN: Nanos = Nanos(6_000_000);
+const LONGEST_TURN: Nanos = Nanos(30_000_000);
 /// Pools and caches are filled by then.
 const SHORTEST_WARMUP: Nanos = Nanos(200_000_000);
 
@@ -118,6 +125,18 @@ impl Servers {
     /// False: some run elsewhere, and cannot be stopped while the other side has its turn.
     pub(crate) fn are_started_here(&self) -> bool {
         self.subjects.iter().all(Subject::is_started_here)
+    }
+
+    /// The turn of a client whose server cannot be stopped: a server is idle while its client waits. `None`
+    /// where servers can be, and where the responses that are due at the end of a turn would take a part of the
+    /// next one that counts (docs/decisions/pairs.md).
+    pub(crate) fn turn(&self) -> Option<Nanos> {
+        let is_prompt = |warmup: &Warmup| !warmup.waits && warmup.response <= LONGEST_IN_TURNS;
+        let warmups = self.learned.servers.iter().map(|server| server.warmup.filter(is_prompt));
+        let slowest =
+            warmups.map(|warmup| Some(warmup?.response)).collect::<Option<Vec<_>>>()?.into_iter().max()?;
+        let turn = Nanos(RESPONSES_OF_TURN * slowest.0).clamp(SHORTEST_TURN, LONGEST_TURN);
+        (!self.are_started_here()).then_some(turn)
     }
 
     /// A correct response to the request of this number.
@@ -354,6 +373,29 @@ mod tests {
         assert_eq!(spec.request.unwrap().host.as_deref(), Some("box2"));
         assert!(asked.launch(&pins, None, 0).is_none() && !servers.are_started_here());
         assert_eq!(asked.address(0).unwrap().to_string(), "10.0.0.2:80");
+    }
+
+    #[test]
+    fn the_turn_of_servers_that_cannot_be_stopped_is_of_several_responses() {
+        let turn = |subjects: &[Subject], response: u64| {
+            let warmup = Warmup {
+                time: Nanos(1),
+                is_steady: true,
+                response: Nanos(response),
+                waits: false,
+                served: None,
+            };
+            let known = LearnedServer { address: None, warmup: Some(warmup) };
+            let learned = Learned { servers: vec![known; 2], ..Learned::default() };
+            Servers::new(subjects, &load(), learned).turn()
+        };
+        let running = [address(), address()];
+        assert_eq!(
+            [100_000, 1_000_000, 2_500_000].map(|response| turn(&running, response)),
+            [Some(SHORTEST_TURN), Some(Nanos(16_000_000)), Some(LONGEST_TURN)]
+        );
+        assert_eq!(turn(&running, 10_000_000), None);
+        assert_eq!(turn(&[command("a"), command("b")], 100_000), None);
     }
 
     #[test]

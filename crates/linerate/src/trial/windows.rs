@@ -52,6 +52,8 @@ const TURN: Nanos = Nanos(30_000_000);
 /// the other side's last operations are no part of it (docs/decisions/pairs.md).
 const ALTERNATION: Nanos = Nanos(120_000_000);
 const GUARD: Nanos = Nanos(10_000_000);
+/// The part of a turn that does not count, of servers that run already.
+const GUARDS_OF_TURN: u64 = 6;
 /// From the schedule of turns to the first of them: both clients have been started by then.
 const FIRST_TURN: Nanos = Nanos(5_000_000);
 /// How a unit is measured.
@@ -113,7 +115,8 @@ impl Manner {
                 };
                 (windows, Nanos(all.0 / u64::from(windows)))
             }
-            Sharing::Alternating => (1, WINDOW_OF_ALTERNATION),
+            Sharing::Alternating if self.windows == 1 => (1, WINDOW_OF_ALTERNATION),
+            Sharing::Alternating => several(self.length.or(WINDOW_OF_ALTERNATION)),
             Sharing::Together if in_seconds => (1, WHOLE_SECOND),
             Sharing::Together => several(self.length.or(WINDOW)),
             Sharing::Turns if in_seconds => (1, Nanos(2 * WHOLE_SECOND.0)),
@@ -153,6 +156,11 @@ impl<'a> Windows<'a> {
     /// The processes of both sides.
     pub(super) fn launches(&mut self, is_warmup: bool) -> Result<[Launches; 2], Stopped> {
         let Self { sharing, is_paced, length, .. } = *self;
+        let (turn, guard) = match self.context.servers.and_then(Servers::turn) {
+            _ if is_paced => (SLICE, GUARD_OF_SLICE),
+            Some(turn) => (turn, Nanos(turn.0 / GUARDS_OF_TURN)),
+            None => (ALTERNATION, GUARD),
+        };
         let seed = self.random.random();
         let window = |second| TimedWindow {
             length,
@@ -160,8 +168,8 @@ impl<'a> Windows<'a> {
             second,
             may_starve: is_warmup && sharing == Sharing::Together,
             alternation: (sharing == Sharing::Alternating).then_some(Alternation {
-                length_ns: if is_paced { SLICE } else { ALTERNATION },
-                guard_ns: if is_paced { GUARD_OF_SLICE } else { GUARD },
+                length_ns: turn,
+                guard_ns: guard,
                 seed,
                 second,
             }),
