@@ -206,14 +206,30 @@ impl SideWindow {
         next.errors.0.iter().for_each(|(kind, count)| self.errors.add(*kind, *count));
         next.counts.iter().for_each(|(count, number)| *self.counts.entry(*count).or_default() += number);
         next.cpu.iter().for_each(|(role, time)| *self.cpu.entry(*role).or_default() += *time);
-        self.latency = self.latency.zip(next.latency.as_ref()).map(|(latency, next)| latency.with(next));
+        self.latency = both(self.latency, next.latency.as_ref());
+        for (request, next) in self.requests.iter_mut().zip(&next.requests) {
+            request.operations += next.operations;
+            request.errors.merge(&next.errors);
+            request.latency = both(request.latency.take(), next.latency.as_ref());
+        }
         self
+    }
+
+    /// One of several requests, as the window of a side that sends no other; `None` where it was not counted.
+    pub fn of_request(&self, index: usize) -> Option<Self> {
+        let RequestWindow { operations, errors, latency } = self.requests.get(index)?.clone();
+        Some(Self { elapsed: self.elapsed, operations, errors, latency, ..Self::default() })
     }
 
     /// Successful operations within and outside of `elapsed`, in those within it; 1 if there are no others.
     pub fn all_over_counted(&self) -> f64 {
         (self.operations + self.uncounted) as f64 / self.operations as f64
     }
+}
+
+/// The latencies of two windows, where both have some.
+fn both(latency: Option<Histogram>, next: Option<&Histogram>) -> Option<Histogram> {
+    latency.zip(next).map(|(latency, next)| latency.with(next))
 }
 
 /// The end of the id of a pair under its second load.
@@ -288,6 +304,9 @@ pub struct SideWindow {
     /// Latencies of an open loop: from the times at which operations were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Histogram>,
+    /// HTTP: each of several requests by itself, in the order of the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestWindow>,
     /// CPU time (user and system) of each role's processes.
     pub cpu: BTreeMap<Role, Nanos>,
     /// The kernel's counts of the servers.
@@ -299,6 +318,18 @@ pub struct SideWindow {
     /// How the server was started, in the first window of a unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold_start: Option<ColdStart>,
+}
+
+/// The operations of one of several requests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestWindow {
+    /// Operations that succeeded.
+    pub operations: u64,
+    #[serde(default)]
+    pub errors: Errors,
+    /// Latencies of an open loop, as [`SideWindow::latency`] has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Histogram>,
 }
 
 /// The start of a server of the user's own.

@@ -45,6 +45,7 @@ fn comparison(report: &Report, compared: &ComparisonReport) -> Markup {
                 @if at == 0 { h1 { (line) } } @else { p.answer { strong { (line) } } }
             }
             (text_table("the answer", Some("answer"), &answer.table))
+            @for table in &answer.requests { (text_table(&table.title, None, table)) }
             @for reason in &answer.reasons { p { (reason) } }
             @if chart.is_none() { p { (answer.facts) } }
             @for doubt in &answer.doubts { p { (doubt) } }

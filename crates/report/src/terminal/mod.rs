@@ -18,7 +18,10 @@ use std::fmt::Write;
 
 pub(super) fn render(report: &Report, style: Style) -> String {
     let mut text = String::new();
-    if let Some(answer) = comparison::answer(report) {
+    if let Some(mut answer) = comparison::answer(report) {
+        if !style.long {
+            answer.shorten();
+        }
         text.push_str(&answer_of_servers(report, &answer, style));
         if !style.long {
             return text;
@@ -80,6 +83,9 @@ fn answer_of_servers(report: &Report, answer: &Answer, style: Style) -> String {
         }
     }
     let _ = writeln!(text, "\n{}\n", indented(&table.trim_fmt()));
+    for table in &answer.requests {
+        text.push_str(&requests_text(table, style));
+    }
     for line in &answer.why {
         // Columns stay as they are where they fit.
         let width = width(style) - INDENT.len();
@@ -91,6 +97,24 @@ fn answer_of_servers(report: &Report, answer: &Answer, style: Style) -> String {
         let _ = writeln!(text, "{}", indented(&wrapped(doubt, width(style) - INDENT.len())));
     }
     text
+}
+
+/// A row for each request, in a line: where there is no room for its whole name, the end is left out.
+fn requests_text(shown: &TextTable, style: Style) -> String {
+    const SHORTEST: usize = 12;
+    let columns = std::iter::once(&shown.headers).chain(&shown.rows);
+    let widest = |at: usize| columns.clone().map(|row| console::measure_text_width(&row[at])).max();
+    let others: usize = (1..shown.headers.len()).filter_map(widest).map(|width| width + 2).sum();
+    let room = width(style).saturating_sub(INDENT.len() + others + 2).max(SHORTEST);
+    let mut table = empty(style, presets::NOTHING);
+    table.set_header(shown.headers.iter().map(|name| header(name, style)));
+    for row in &shown.rows {
+        let name = console::truncate_str(&row[0], room, "...").into_owned();
+        table.add_row(std::iter::once(&name).chain(&row[1..]));
+    }
+    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    let notes = shown.notes.iter().map(|note| format!("{note}\n"));
+    indented(&(table.trim_fmt() + "\n" + &notes.collect::<String>())) + "\n\n"
 }
 
 const INDENT: &str = "  ";
