@@ -343,3 +343,36 @@ pub struct ColdStart {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{Counts, ErrorKind};
+
+    /// A window in which one of two requests failed once.
+    fn window(micros: u64) -> SideWindow {
+        let pairs = vec![(micros * 1_000, 10)];
+        let latency = Some(Counts { pairs, min: micros * 1_000, max: micros * 1_000 }.into());
+        let good = RequestWindow { operations: 10, latency, ..RequestWindow::default() };
+        let errors = Errors([(ErrorKind::Reset, 1)].into());
+        let failing = RequestWindow { operations: 3, errors, latency: None };
+        SideWindow { elapsed: Nanos(5), requests: vec![good, failing], ..SideWindow::default() }
+    }
+
+    #[test]
+    fn windows_of_a_launch_add_up_request_by_request() {
+        let both = window(100).followed_by(&window(300));
+        let [good, failing] = [0, 1].map(|index| both.of_request(index).unwrap());
+        assert_eq!((good.operations, good.elapsed, good.errors.total()), (20, Nanos(10), 0));
+        assert_eq!(good.latency.and_then(|latency| latency.total()), Some(20));
+        assert_eq!((failing.operations, failing.errors.total(), failing.latency), (6, 2, None));
+        assert_eq!(both.of_request(2), None);
+    }
+
+    #[test]
+    fn a_window_of_a_journal_before_requests_had_rows_has_none() {
+        let json = serde_json::to_value(SideWindow::default()).unwrap();
+        assert!(json.get("requests").is_none(), "{json}");
+        assert_eq!(serde_json::from_value::<SideWindow>(json).unwrap().of_request(0), None);
+    }
+}

@@ -58,6 +58,7 @@ pub fn by_request(run: &Run, judgement: &Judgement, journal: &SortedJournal<'_>)
     let mut crossings = holm(&series, &looks, series.len()).into_iter();
     let mut judged = |request: &Counted| {
         let found = request.series.finding(Measure::P50, &looks, crossings.next().flatten(), &rules);
+        let found = found.map(|found| Finding { decides: false, ..found });
         let p50 = found.zip(request.base).map(|(found, base)| found.with_base(base, |ratio| ratio));
         RequestFinding { p50, ..request.counts.clone() }
     };
@@ -122,4 +123,40 @@ fn of_request(unit: &Unit, index: usize) -> Option<Unit> {
         ..Together::new(both.sharing)
     };
     Some(Unit { number: unit.number, ..Unit::new(unit.sides, together.into()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::ErrorKind;
+    use linerate_model::{Histogram, RequestWindow, Sharing};
+
+    /// A unit in which head needs 1.5 times as long for the second of two requests, and fails it once.
+    fn unit(number: u32) -> Unit {
+        let request = |us: f64, failed: u64| {
+            let nanos = (us * 1e3) as u64;
+            let all = Counts { pairs: vec![(nanos, 40), (2 * nanos, 10)], min: nanos, max: 2 * nanos };
+            let mut errors = Errors::default();
+            errors.add(ErrorKind::Reset, failed);
+            RequestWindow { operations: 50, errors, latency: Some(Histogram::from(all)) }
+        };
+        let side = |second| SideWindow { requests: vec![request(100.0, 0), second], ..SideWindow::default() };
+        let sides = [side(request(300.0, 1)), side(request(200.0, 0))];
+        let together = Together { sides: Some(sides), ..Together::new(Sharing::Alternating) };
+        Unit { number, ..Unit::new(Sides::AtRate([1, 0]), together.into()) }
+    }
+
+    #[test]
+    fn a_request_has_its_own_numbers_base_first() {
+        let units: Vec<Unit> = (1..=4).map(unit).collect();
+        let units: Vec<&Unit> = units.iter().collect();
+        let request: PlannedRequest = serde_json::from_str(r#"{"method": "PUT", "path": "/a"}"#).unwrap();
+        let [same, slower] = [0, 1].map(|index| Counted::new(&units, index, &request).unwrap());
+        assert_eq!((same.base, slower.base), (Some(100.0), Some(200.0)));
+        assert_eq!((same.counts.failed(), slower.counts.failed()), ([0, 0], [0, 4]));
+        assert_eq!((slower.counts.operations, slower.counts.method.as_str()), ([200, 200], "PUT"));
+        // Two of 200 are slower than p99, where one of 50 in a unit was not.
+        assert_eq!(slower.counts.p99_us, [Some(400.0), Some(600.0)]);
+        assert!(Counted::new(&units, 2, &request).is_none(), "it was not counted");
+    }
 }
