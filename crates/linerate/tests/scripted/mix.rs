@@ -1,4 +1,4 @@
-//! A comparison of two servers under a mix of requests, as it is stored: the answer has a row for each request.
+//! A stored comparison of two servers under a mix of requests: the answer has a row for each request.
 
 use crate::common::{Folder, assert_golden, linerate};
 use linerate::measurement::{

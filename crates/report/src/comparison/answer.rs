@@ -38,7 +38,8 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// For a terminal or a comment: the most frequent requests, where there is one server beside the baseline.
+    /// Leaves out what has no room on a terminal or in a comment: all but the most frequent requests, and
+    /// their tables where there are several servers beside the baseline.
     pub(crate) fn shorten(&mut self) {
         match &mut self.requests[..] {
             [one] => {

@@ -105,8 +105,8 @@ pub struct ComparedCell {
     /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_load: Option<SecondLoad>,
-    /// Each of several requests by itself, the most frequent ones first: at the second load, else at that of the
-    /// findings. Decides nothing.
+    /// Each of several requests by itself, the most frequent ones first: at the second load, else at that of
+    /// the findings. Decides nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_request: Vec<RequestFinding>,
     /// A role used a CPU all the time in the trials alone: the CPU time is the first finding, and decides.
