@@ -148,7 +148,8 @@ fn count_parts(cell: &ComparedCell) -> Vec<String> {
 /// Such as `segments 2.00 -> 3.00 per request`.
 pub(crate) fn count_words(found: &CountDifference) -> String {
     let [base, head] = found.per_operation;
-    format!("{} {base:.2} -> {head:.2} per request", count_name(found.count))
+    let digits = if found.count == Count::Bytes { 0 } else { 2 };
+    format!("{} {base:.digits$} -> {head:.digits$} per request", count_name(found.count))
 }
 
 pub(crate) fn count_name(count: Count) -> &'static str {
@@ -157,6 +158,7 @@ pub(crate) fn count_name(count: Count) -> &'static str {
         Count::Retransmissions => "retransmissions",
         Count::DelayedAcks => "delayed ACKs",
         Count::Datagrams => "datagrams",
+        Count::Bytes => "IP bytes",
         Count::VoluntarySwitches => "waits of a thread",
         Count::InvoluntarySwitches => "involuntary context switches",
         Count::MinorFaults => "page faults",
@@ -293,6 +295,7 @@ mod tests {
             difference: head - base,
             ci95: [head - base; 2],
         };
+        assert_eq!(count_words(&found(Count::Bytes, 210.4, 350.6)), "IP bytes 210 -> 351 per request");
         assert_eq!(count_words(&found(Count::Segments, 2.0, 3.0)), "TCP segments 2.00 -> 3.00 per request");
     }
 
