@@ -11,6 +11,7 @@
 //! | [`listening`] | CPU time of what listens on a port |
 //! | [`scripted`] | the lab of the tests: responses from a file, no network |
 //! | `others` | CPU time that processes of others use |
+//! | `processes` | The processes of this machine, from `/proc` |
 //! | `site` | one way to raise a lab, by where its processes are |
 //! | [`host`], [`program`] | facts of a machine, its programs and folders |
 //!

@@ -8,7 +8,7 @@ use std::process;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A socket of a service that systemd has started on demand is also init's, and all processes descend from it.
+/// A socket of a service that is started on demand is also init's, and all processes descend from init.
 const INIT: u32 = 1;
 
 /// The processes of other programs at an instant.

@@ -11,7 +11,7 @@ const KERNEL: u64 = 0x0020_0000;
 /// A process, by its number and its start, since numbers are used again.
 pub(crate) type Key = (u32, u64);
 
-/// What `/proc/PID/stat` says of a process.
+/// A process, from `/proc/PID/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) parent: u32,

@@ -279,6 +279,8 @@ pub enum Count {
     DelayedAcks,
     /// UDP datagrams sent in the namespace.
     Datagrams,
+    /// Bytes of IP packets sent in the namespace, by server and client.
+    Bytes,
     /// A thread of the server waited.
     VoluntarySwitches,
     /// A thread of the server had to leave its CPU to another.

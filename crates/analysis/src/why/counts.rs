@@ -78,7 +78,8 @@ fn of_count(count: Count, sides: &[[Counted<'_>; 2]]) -> Option<(CountDifference
 }
 
 fn is_of_packets(count: Count) -> bool {
-    matches!(count, Count::Segments | Count::Retransmissions | Count::DelayedAcks | Count::Datagrams)
+    use Count::{Bytes, Datagrams, DelayedAcks, Retransmissions, Segments};
+    matches!(count, Segments | Retransmissions | DelayedAcks | Datagrams | Bytes)
 }
 
 #[cfg(test)]

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::fs;
 
 /// The counts of `/proc/net/snmp` and `/proc/net/netstat`, by protocol and name.
-const OF_NETWORK: [(&str, &str, &str, Count); 4] = [
+const OF_NETWORK: [(&str, &str, &str, Count); 5] = [
     ("snmp", "Tcp", "OutSegs", Count::Segments),
     ("snmp", "Tcp", "RetransSegs", Count::Retransmissions),
     ("snmp", "Udp", "OutDatagrams", Count::Datagrams),
     ("netstat", "TcpExt", "DelayedACKs", Count::DelayedAcks),
+    ("netstat", "IpExt", "OutOctets", Count::Bytes),
 ];
 
 /// All counts of the servers since they began; those that cannot be read are left out.

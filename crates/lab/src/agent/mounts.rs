@@ -76,6 +76,18 @@ fn unescaped(text: &str) -> String {
         .fold(text.to_owned(), |text, (code, sign)| text.replace(code, sign))
 }
 
+/// A path in the options of an overlay, where some characters have a meaning.
+pub(super) fn escaped(path: &Path) -> String {
+    let mut text = String::new();
+    for c in path.to_string_lossy().chars() {
+        if matches!(c, '\\' | ':' | ',') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,5 +111,10 @@ mod tests {
         };
         assert!(of("/usr", "ext4") && !of("/", "ext4") && !of("/usr", "cgroup2"));
         assert!(!of("/dev/shm", "tmpfs") && !of("/no/such/folder", "ext4"));
+    }
+
+    #[test]
+    fn a_path_with_signs_of_mount_options_is_one_path() {
+        assert_eq!(escaped(Path::new("/a:b,c\\d")), "/a\\:b\\,c\\\\d");
     }
 }

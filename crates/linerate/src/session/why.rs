@@ -34,7 +34,8 @@ impl Session {
         if self.why == Why::Never || !are_started || self.script.is_some() {
             return Ok(());
         }
-        let comparison = report::build(&self.run, &self.made).comparison;
+        let is_compared = self.run.comparison.is_some();
+        let comparison = is_compared.then(|| report::build(&self.run, &self.made).comparison).flatten();
         let pairs = self.unexplained(suite, comparison.as_ref().map_or(&[][..], |found| &found.cells));
         if pairs.is_empty() || self.second.is_none() {
             return Ok(());

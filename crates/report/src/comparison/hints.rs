@@ -16,17 +16,17 @@ const PACKETS: [Count; 2] = [Count::Segments, Count::Datagrams];
 const WRITES: &[&str] = &["write(2)", "writev(2)", "pwrite64(2)", "pwritev(2)"];
 
 /// The hints of a pair, the most certain first.
-pub(super) fn hints(counts: &[CountDifference], found: Option<&Explanation>) -> Vec<String> {
+pub(super) fn hints(counts: &[CountDifference], found: Option<&Explanation>, operation: &str) -> Vec<String> {
     let count = |wanted: Count| counts.iter().find(|found| found.count == wanted);
     let each_of = |wanted: Count| count(wanted).filter(|found| found.difference.abs() >= EACH);
     let of_count = |wanted: Count, words: &str, hint: &str| {
         let [base, head] = each_of(wanted)?.per_operation;
-        Some(format!("{words} {base:.2} -> {head:.2} per request: {hint}"))
+        Some(format!("{words} {base:.2} -> {head:.2} per {operation}: {hint}"))
     };
     let calls = found.map_or(&[][..], |found| &found.calls);
     let call = |names: &[&str], hint: &str| {
         let found = calls.iter().find(|call| names.contains(&&*call.name))?;
-        (found.difference.abs() >= EACH).then(|| format!("{}: {hint}", call_words(found)))
+        (found.difference.abs() >= EACH).then(|| format!("{}: {hint}", call_words(found, operation)))
     };
     let again = calls.iter().find(|call| call.name.ends_with("EAGAIN") && call.difference.abs() >= EACH);
     let meanwhile = found.map_or(&[][..], |found| &found.counts);
@@ -42,7 +42,7 @@ pub(super) fn hints(counts: &[CountDifference], found: Option<&Explanation>) -> 
         again.map(|found| {
             format!(
                 "{}: a call that finds nothing; stop after a short read, or wait first",
-                call_words(found)
+                call_words(found, operation)
             )
         }),
         call(OPENS, "a file is opened for each; keep it open (nginx: open_file_cache)"),
@@ -55,8 +55,9 @@ pub(super) fn hints(counts: &[CountDifference], found: Option<&Explanation>) -> 
     let whole = found.map_or(0.0, |found| found.cpu.difference_us.abs());
     let is_large = |one: &&CauseDifference| one.cost.difference_us.abs() >= PART * whole;
     let causes = found.into_iter().flat_map(|found| &found.causes).filter(is_large);
-    hints
-        .extend(causes.map(|one| Some(format!("{} µs per request {}", change(&one.cost), words(one.cause)))));
+    hints.extend(
+        causes.map(|one| Some(format!("{} µs per {operation} {}", change(&one.cost), words(one.cause)))),
+    );
     // A wait is told once.
     let mut told: Vec<String> = hints.into_iter().flatten().collect();
     if told.iter().any(|hint| hint.starts_with("futex") || hint.starts_with("delayed")) {
@@ -66,9 +67,9 @@ pub(super) fn hints(counts: &[CountDifference], found: Option<&Explanation>) -> 
 }
 
 /// Such as `write(2) 1.00 -> 2.00 per request`.
-pub(super) fn call_words(found: &CallDifference) -> String {
+pub(super) fn call_words(found: &CallDifference, operation: &str) -> String {
     let [base, head] = found.per_operation;
-    format!("{} {base:.2} -> {head:.2} per request", found.name)
+    format!("{} {base:.2} -> {head:.2} per {operation}", found.name)
 }
 
 fn words(cause: Cause) -> &'static str {
@@ -84,6 +85,7 @@ fn words(cause: Cause) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::why::REQUEST;
     use super::*;
     use linerate_analysis::why::CostDifference;
 
@@ -116,7 +118,7 @@ mod tests {
             difference: *head,
             ci95: [*head; 2],
         });
-        hints(&counts.collect::<Vec<_>>(), Some(&explanation))
+        hints(&counts.collect::<Vec<_>>(), Some(&explanation), REQUEST)
     }
 
     #[test]

@@ -149,6 +149,8 @@ impl ComparedCell {
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct WhyReport {
     pub sentence: String,
+    /// The operation that costs and counts are for: `request`, or `write` of a bulk transfer.
+    pub operation: &'static str,
     /// Absent with too few samples, or where there may be none.
     #[serde(flatten)]
     pub explanation: Option<Explanation>,

@@ -9,6 +9,8 @@ use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::why::{CostDifference, CountDifference, Explanation, FunctionDifference, explain};
 use linerate_model::{Count, PairProfile, Profile};
 
+/// The operation that costs are for, but of a bulk transfer.
+pub(super) const REQUEST: &str = "request";
 /// Functions on the terminal, in the sentence and on the page.
 const LINES: usize = 3;
 const IN_SENTENCE: usize = 4;
@@ -26,18 +28,14 @@ pub fn with_profile(mut report: Report, profile: Profile) -> Report {
         match (&mut report.comparison, suite) {
             (Some(comparison), _) => {
                 let Some(cell) = comparison.cells.iter_mut().find(is_own) else { continue };
-                cell.why = Some(WhyReport::from(pair));
+                cell.why = Some(WhyReport::new(pair, REQUEST));
                 cell.hints = hints_of(cell);
             }
             (None, Some(suite)) => {
                 let is_bulk = suite.cells.iter().any(|cell| cell.id == id && cell.unit.metric.is_bulk());
-                let mut why = WhyReport::from(pair);
+                let why = WhyReport::new(pair, if is_bulk { "write" } else { REQUEST });
                 let found = why.explanation.as_ref();
-                let mut hints = hints(found.map_or(&[][..], |found| &found.counts), found);
-                // An operation of a bulk transfer is a write.
-                for text in hints.iter_mut().chain([&mut why.sentence]).filter(|_| is_bulk) {
-                    *text = text.replace("per request", "per write");
-                }
+                let hints = hints(found.map_or(&[][..], |found| &found.counts), found, why.operation);
                 suite.reasons.push(Reason { id, baseline, why, hints });
             }
             (None, None) => {}
@@ -46,15 +44,15 @@ pub fn with_profile(mut report: Report, profile: Profile) -> Report {
     report
 }
 
-impl From<PairProfile> for WhyReport {
-    fn from(profile: PairProfile) -> Self {
+impl WhyReport {
+    fn new(profile: PairProfile, operation: &'static str) -> Self {
         let explanation = explain(&profile);
         let sentence = match &explanation {
-            Some(found) => sentence(found),
+            Some(found) => sentence(found, operation),
             None if profile.lacking.is_empty() => "too few samples".to_owned(),
             None => profile.lacking.join("; "),
         };
-        Self { sentence, explanation, profile }
+        Self { sentence, operation, explanation, profile }
     }
 }
 
@@ -121,7 +119,7 @@ fn is_asked(cell: &ComparedCell) -> bool {
 
 fn hints_of(cell: &ComparedCell) -> Vec<String> {
     let found = cell.why.as_ref().and_then(|why| why.explanation.as_ref());
-    if is_asked(cell) { hints(&cell.counts, found) } else { Vec::new() }
+    if is_asked(cell) { hints(&cell.counts, found, REQUEST) } else { Vec::new() }
 }
 
 /// System calls that differ, and what the kernel counts; without what a hint says.
@@ -131,7 +129,7 @@ fn count_parts(cell: &ComparedCell) -> Vec<String> {
         ![Count::VoluntarySwitches, Count::InvoluntarySwitches].contains(&found.count)
     };
     let calls = cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.calls);
-    let calls = calls.take(COUNTS).map(call_words);
+    let calls = calls.take(COUNTS).map(|call| call_words(call, REQUEST));
     // Few units are too few for certain counts, and the windows of calls are enough.
     let meanwhile =
         cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.counts);
@@ -148,7 +146,8 @@ fn count_parts(cell: &ComparedCell) -> Vec<String> {
 /// Such as `segments 2.00 -> 3.00 per request`.
 pub(crate) fn count_words(found: &CountDifference) -> String {
     let [base, head] = found.per_operation;
-    format!("{} {base:.2} -> {head:.2} per request", count_name(found.count))
+    let digits = if found.count == Count::Bytes { 0 } else { 2 };
+    format!("{} {base:.digits$} -> {head:.digits$} per request", count_name(found.count))
 }
 
 pub(crate) fn count_name(count: Count) -> &'static str {
@@ -157,6 +156,7 @@ pub(crate) fn count_name(count: Count) -> &'static str {
         Count::Retransmissions => "retransmissions",
         Count::DelayedAcks => "delayed ACKs",
         Count::Datagrams => "datagrams",
+        Count::Bytes => "IP bytes",
         Count::VoluntarySwitches => "waits of a thread",
         Count::InvoluntarySwitches => "involuntary context switches",
         Count::MinorFaults => "page faults",
@@ -183,8 +183,8 @@ fn of_functions(cell: &ComparedCell) -> Vec<String> {
 }
 
 /// Such as "CPU per request +1.6 µs: +0.9 json.Marshal, +0.5 mallocgc (91 % explained)".
-fn sentence(found: &Explanation) -> String {
-    let whole = format!("CPU per request {} µs", change(&found.cpu));
+fn sentence(found: &Explanation, operation: &str) -> String {
+    let whole = format!("CPU per {operation} {} µs", change(&found.cpu));
     if found.functions.is_empty() {
         return match found.explained {
             Some(_) => format!("{whole}: not explained, no function alone differs for certain"),
@@ -264,11 +264,11 @@ mod tests {
     fn the_sentence_has_the_parts_and_what_they_explain() {
         let parts = [("encoding/json.Marshal", 0.0, 0.9), ("runtime.mallocgc", 1.1, 1.6)];
         assert_eq!(
-            sentence(&found(&parts, Some(0.91))),
+            sentence(&found(&parts, Some(0.91)), REQUEST),
             "CPU per request +1.6 µs: +0.90 encoding/json.Marshal, +0.50 runtime.mallocgc (91 % explained)"
         );
-        assert!(sentence(&found(&[], Some(0.0))).contains("not explained"));
-        assert!(sentence(&found(&[], None)).contains("not CPU time"));
+        assert!(sentence(&found(&[], Some(0.0)), "write").contains("not explained"));
+        assert!(sentence(&found(&[], None), REQUEST).contains("not CPU time"));
     }
 
     #[test]
@@ -293,6 +293,7 @@ mod tests {
             difference: head - base,
             ci95: [head - base; 2],
         };
+        assert_eq!(count_words(&found(Count::Bytes, 210.4, 350.6)), "IP bytes 210 -> 351 per request");
         assert_eq!(count_words(&found(Count::Segments, 2.0, 3.0)), "TCP segments 2.00 -> 3.00 per request");
     }
 

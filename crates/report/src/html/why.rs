@@ -41,12 +41,14 @@ fn section(names: [&str; 2], why: &WhyReport, hints: &[String], most: usize) -> 
         section {
             h2 { "Why: " (names[1]) " beside " (names[0]) }
             p { (why.sentence) }
-            @if !functions.is_empty() { (text_table("functions", None, &table(functions, names))) }
+            @if !functions.is_empty() {
+                (text_table("functions", None, &table(functions, names, why.operation)))
+            }
             @let calls = why.explanation.as_ref().map_or(&[][..], |found| &found.calls);
-            @if !calls.is_empty() { (text_table("calls", None, &of_calls(calls, names))) }
+            @if !calls.is_empty() { (text_table("calls", None, &of_calls(calls, names, why.operation))) }
             @if !hints.is_empty() { ul { @for hint in hints { li { (hint) } } } }
             @for what in &why.profile.lacking { p.caption { (what) } }
-            @for (title, picture) in pictures(&why.profile, names, most) {
+            @for (title, picture) in pictures(&why.profile, why.operation, names, most) {
                 details {
                     summary { (title) }
                     div.scroll tabindex="0" role="region" aria-label=(title) {
@@ -59,31 +61,38 @@ fn section(names: [&str; 2], why: &WhyReport, hints: &[String], most: usize) -> 
     }
 }
 
-fn table(functions: &[FunctionDifference], [base, head]: [&str; 2]) -> TextTable {
+fn table(functions: &[FunctionDifference], [base, head]: [&str; 2], operation: &str) -> TextTable {
     let row = |function: &FunctionDifference| {
         let [one, two] = values(&function.cost);
         let itself = function.self_us.map(|us| format!("{us:.2}")).join(" -> ");
         let total = function.total_us.map(|us| format!("{us:.2}")).join(" -> ");
         vec![function.name.clone(), one, two, change_words(&function.cost), itself, total]
     };
-    let headers = ["µs per request", base, head, "change (95 %)", "itself", "with what it calls"];
+    let each = format!("µs per {operation}");
+    let headers = [&*each, base, head, "change (95 %)", "itself", "with what it calls"];
     TextTable::new("Functions whose cost differs for certain", headers)
         .with_rows(functions.iter().take(ROWS).map(row))
 }
 
-fn of_calls(calls: &[CallDifference], [base, head]: [&str; 2]) -> TextTable {
+fn of_calls(calls: &[CallDifference], [base, head]: [&str; 2], operation: &str) -> TextTable {
     let row = |call: &CallDifference| {
         let [one, two] = call.per_operation.map(|count| format!("{count:.2}"));
         let [low, high] = call.ci95;
         vec![call.name.clone(), one, two, format!("{:+.2} ({low:+.2} to {high:+.2})", call.difference)]
     };
-    let headers = ["calls per request", base, head, "change (95 %)"];
+    let each = format!("calls per {operation}");
+    let headers = [&*each, base, head, "change (95 %)"];
     TextTable::new("System calls whose number differs for certain", headers)
         .with_rows(calls.iter().take(ROWS).map(row))
 }
 
 /// The difference as a flame graph, and each side's own; none without samples.
-fn pictures(profile: &PairProfile, [base, head]: [&str; 2], most: usize) -> Vec<(String, Vec<u8>)> {
+fn pictures(
+    profile: &PairProfile,
+    operation: &str,
+    [base, head]: [&str; 2],
+    most: usize,
+) -> Vec<(String, Vec<u8>)> {
     let costs = costs(profile);
     let of_both = costs.iter().map(|(stack, [base, head])| format!("{stack} {base} {head}")).collect();
     let of_side = |side: usize| -> Vec<String> {
@@ -96,7 +105,7 @@ fn pictures(profile: &PairProfile, [base, head]: [&str; 2], most: usize) -> Vec<
         (format!("Flame graph of {head} alone"), of_side(1)),
     ];
     all.into_iter()
-        .filter_map(|(title, lines)| Some((title.clone(), picture(&title, &lines, most)?)))
+        .filter_map(|(title, lines)| Some((title.clone(), picture(&title, &lines, operation, most)?)))
         .collect()
 }
 
@@ -122,11 +131,11 @@ fn costs(profile: &PairProfile) -> BTreeMap<String, [u64; 2]> {
 }
 
 /// The picture, searchable, in one file of at most this size, as far as the names allow it.
-fn picture(title: &str, lines: &[String], most: usize) -> Option<Vec<u8>> {
+fn picture(title: &str, lines: &[String], operation: &str, most: usize) -> Option<Vec<u8>> {
     let draw = |narrowest: f64| {
         let mut options = Options::default();
         title.clone_into(&mut options.title);
-        "ns per request".clone_into(&mut options.count_name);
+        options.count_name = format!("ns per {operation}");
         (options.min_width, options.deterministic, options.hash) = (narrowest, true, true);
         let mut picture = Vec::new();
         from_lines(&mut options, lines.iter().map(String::as_str), &mut picture).ok().map(|()| picture)
@@ -159,12 +168,12 @@ mod tests {
     fn a_flame_graph_is_of_a_request_and_names_are_data() {
         let costs = costs(&profile("a;b <script> c"));
         assert_eq!(costs, BTreeMap::from([("main;a_b_<script>_c".to_owned(), [1_000, 2_000])]));
-        let all = pictures(&profile("a <script> c"), ["v1", "v2"], LARGEST);
+        let all = pictures(&profile("a <script> c"), "request", ["v1", "v2"], LARGEST);
         assert_eq!(all.len(), 3);
         for (_, picture) in all {
             let text = String::from_utf8(picture).unwrap();
             assert!(text.contains("a_&lt;script&gt;_c") && !text.contains("a_<script>"), "{text}");
         }
-        assert!(pictures(&PairProfile::default(), ["v1", "v2"], LARGEST).is_empty());
+        assert!(pictures(&PairProfile::default(), "request", ["v1", "v2"], LARGEST).is_empty());
     }
 }
