@@ -9,11 +9,17 @@ use linerate_contract::{Layer, Spec};
 pub struct DatagramArgs {
     /// h3, quic, udp, kcp: datagrams per system call. gso joins them in the kernel, batch passes up to 64,
     /// single one [default: of h3 and quic gso, of udp and kcp batch]
-    #[arg(long, alias = "mode", value_name = "MODE", value_parser = ["single", "batch", "gso"])]
+    #[arg(
+        hide_short_help = true,
+        long,
+        alias = "mode",
+        value_name = "MODE",
+        value_parser = ["single", "batch", "gso"]
+    )]
     pub datagrams: Option<String>,
 
     /// h3, quic: congestion control of this end
-    #[arg(long, value_parser = ["cubic", "reno", "bbr"], default_value = "cubic")]
+    #[arg(hide_short_help = true, long, value_parser = ["cubic", "reno", "bbr"], default_value = "cubic")]
     pub congestion: String,
 
     /// TLS: handshakes of a client; with resumed it resumes its sessions after one full handshake for each
@@ -23,15 +29,33 @@ pub struct DatagramArgs {
     pub handshake: Option<String>,
 
     /// kcp, equal at both ends: bytes of a datagram's payload
-    #[arg(long, value_name = "BYTES", default_value_t = 1_400, value_parser = u32_in(25..=65_507))]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "BYTES",
+        default_value_t = 1_400,
+        value_parser = u32_in(25..=65_507)
+    )]
     pub mtu: u32,
 
     /// kcp, equal at both ends: segments of the send window and of the receive window
-    #[arg(long, value_name = "N", default_value_t = 1_024, value_parser = u32_in(1..=65_535))]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "N",
+        default_value_t = 1_024,
+        value_parser = u32_in(1..=65_535)
+    )]
     pub window: u32,
 
     /// kcp, equal at both ends: microseconds between flushes of an idle connection
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = u32_in(1..=5_000_000))]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = u32_in(1..=5_000_000)
+    )]
     pub interval_us: u32,
 }
 

@@ -125,7 +125,7 @@ pub struct VolumeArgs {
     pub at_most: Option<LatencyBound>,
 
     /// Seed of a random arrival process
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 
     /// Load the server for this time first, without counting
@@ -155,7 +155,13 @@ pub struct ExchangeArgs {
     pub message: MessageArgs,
 
     /// Messages of each call, all the same: a method that takes a stream may have more than one
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = u64_in(1..=10_000))]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = u64_in(1..=10_000)
+    )]
     pub messages: u64,
 
     /// h2, h2c, h3, grpc, grpcs, quic: operations under way on each connection; a server may allow fewer
@@ -195,6 +201,7 @@ pub struct ExchangeArgs {
 
     /// http, https: each connection sends N requests at once (pipelining), and the next N after all responses
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "N",
         conflicts_with_all = ["rate", "sweep", "no_keepalive"],
@@ -204,7 +211,13 @@ pub struct ExchangeArgs {
 
     /// http, https: when idle, wait TIME before polling. Lowers CPU cost; adds up to TIME of latency (60us
     /// suggested, 1ms max)
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["rate", "spin", "sweep"], value_parser = span)]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "TIME",
+        conflicts_with_all = ["rate", "spin", "sweep"],
+        value_parser = span
+    )]
     pub coalesce: Option<Duration>,
 }
 
@@ -218,7 +231,7 @@ pub struct FlowArgs {
     pub size: Option<u64>,
 
     /// quic: bytes of a response
-    #[arg(long, value_name = "BYTES", default_value_t = 4000)]
+    #[arg(hide_short_help = true, long, value_name = "BYTES", default_value_t = 4000)]
     pub response_size: u64,
 
     /// Data in one direction at full speed, for a server with --stream; every byte is verified
@@ -234,15 +247,15 @@ pub struct FlowArgs {
     pub both: bool,
 
     /// ws, wss: messages are texts
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     pub text: bool,
 
     /// ws, wss: a subprotocol that is offered to the server; several with commas
-    #[arg(long, value_name = "NAMES")]
+    #[arg(hide_short_help = true, long, value_name = "NAMES")]
     pub subprotocol: Option<String>,
 
     /// ws, wss: messages that the server sends before it is asked, on each connection
-    #[arg(long, value_name = "N", value_parser = u64_in(1..=1000))]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = u64_in(1..=1000))]
     pub greetings: Option<u64>,
 
     /// udp, and data to the server over tcp, tls, ws, wss: a stream of this many bits per second, such as 1G

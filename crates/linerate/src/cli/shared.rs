@@ -72,7 +72,7 @@ pub struct TrustArgs {
 pub struct SpinArgs {
     /// Poll for up to TIME (1us to 1ms) before a thread sleeps: less latency for more CPU; always: threads
     /// never sleep; never: they do not poll before a request of an open loop is due, either
-    #[arg(long, value_name = "TIME", value_parser = spin)]
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = spin)]
     spin: Option<String>,
 }
 
