@@ -249,10 +249,11 @@ pub fn order_of(run: &Run, index: usize) -> Vec<Step> {
 }
 
 /// A unit of each pair of a comparison: it decides how the pair shares the CPUs. A control has the sharing of
-/// its baseline's pairs.
+/// its baseline's pairs, and open loops have their own.
 fn warm_units(suite: &PlannedSuite, index: usize) -> Vec<Step> {
     let first = duets(suite, index)
         .filter(|step| step.number == 1 && matches!(step.sides, Sides::Two([a, b]) if a != b));
+    let first = first.filter(|step| !suite.cells[step.sides.cell()].is_paced_in_turns());
     first.map(|step| Step { warmup: true, ..step }).collect()
 }
 

@@ -37,6 +37,8 @@ const SLICE: Nanos = Nanos(30_000_000);
 const GUARD_OF_SLICE: Nanos = Nanos(3_000_000);
 /// The window of such a unit: 32 turns of each side.
 const WINDOW_OF_SLICES: Nanos = Nanos(64 * SLICE.0);
+/// The window of the first units of a comparison.
+const SHORT_WINDOW_OF_SLICES: Nanos = Nanos(32 * SLICE.0);
 /// The window of a second load, which follows the windows of the first one; in the units of early looks half
 /// of it.
 const WINDOW_OF_SECOND_LOAD: Nanos = Nanos(32 * SLICE.0);
@@ -110,6 +112,9 @@ impl Manner {
             Sharing::Alternating if is_paced => {
                 let windows = self.windows.min(PACED_WINDOWS);
                 let all = match self.length {
+                    Length::AtLeast(least) if windows > 1 && least < SHORT_WINDOW_OF_SLICES => {
+                        SHORT_WINDOW_OF_SLICES
+                    }
                     Length::AtLeast(_) => WINDOW_OF_SLICES,
                     Length::Exactly(length) => length,
                 };
