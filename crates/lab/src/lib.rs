@@ -112,6 +112,8 @@ pub struct Written {
     /// The variant's name.
     pub system: String,
     pub lines: Vec<String>,
+    /// The lines are the lab's own, about the files that the system has.
+    pub is_of_lab: bool,
 }
 
 /// How much CPU time is taken from a role.

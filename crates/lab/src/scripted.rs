@@ -72,6 +72,9 @@ struct Response {
     /// The lines that each system writes on stderr before it is ready.
     #[serde(default)]
     stderr: Vec<String>,
+    /// The lab's own remarks about each system.
+    #[serde(default)]
+    remarks: Vec<String>,
     /// The stage that fails, with reason and log.
     fails: Option<Fails>,
 }
@@ -241,9 +244,11 @@ impl Lab for Scripted {
 
     fn start(&mut self, launch: &Launch) -> Result<Nanos, LabError> {
         self.fail_at(Stage::Start)?;
-        let lines = self.response()?.0.stderr.clone();
-        let written = Written { role: launch.role, system: launch.system.clone(), lines };
-        self.written.extend((!written.lines.is_empty()).then_some(written));
+        let Response { remarks, stderr, .. } = self.response()?.0.clone();
+        for (lines, is_of_lab) in [(remarks, true), (stderr, false)] {
+            let written = Written { role: launch.role, system: launch.system.clone(), lines, is_of_lab };
+            self.written.extend((!written.lines.is_empty()).then_some(written));
+        }
         Ok(STAGE)
     }
 

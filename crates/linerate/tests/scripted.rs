@@ -3,6 +3,8 @@
 mod common;
 #[path = "scripted/loads.rs"]
 mod loads;
+#[path = "scripted/mix.rs"]
+mod mix;
 #[path = "scripted/paths.rs"]
 mod paths;
 #[path = "scripted/place.rs"]

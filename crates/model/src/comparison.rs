@@ -32,7 +32,7 @@ pub struct PlannedComparison {
     /// The load on the user's own servers; builds of a system have the cells of suites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<PlannedLoad>,
-    /// About programs that the user gives.
+    /// About programs and commands that the user gives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// Text that subjects wrote on stderr when they were started first.

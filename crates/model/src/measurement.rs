@@ -1,6 +1,6 @@
 //! Measurements of one cell by itself, how its unit ended, and the stages of a unit.
 
-use crate::{Count, Histogram};
+use crate::{Count, Histogram, RequestWindow};
 use linerate_contract::{Bytes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -114,6 +114,10 @@ pub struct Measurement {
     pub errors: Errors,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Histogram>,
+    /// HTTP: each of several requests by itself, for [`crate::SideWindow`]; the journal of a trial alone has
+    /// them not.
+    #[serde(skip)]
+    pub requests: Vec<RequestWindow>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<Histogram>,
     /// Latencies as printed by a foreign client without a histogram, by name: `mean`, `p50`, `p99`, ...

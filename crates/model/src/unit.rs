@@ -206,14 +206,30 @@ impl SideWindow {
         next.errors.0.iter().for_each(|(kind, count)| self.errors.add(*kind, *count));
         next.counts.iter().for_each(|(count, number)| *self.counts.entry(*count).or_default() += number);
         next.cpu.iter().for_each(|(role, time)| *self.cpu.entry(*role).or_default() += *time);
-        self.latency = self.latency.zip(next.latency.as_ref()).map(|(latency, next)| latency.with(next));
+        self.latency = both(self.latency, next.latency.as_ref());
+        for (request, next) in self.requests.iter_mut().zip(&next.requests) {
+            request.operations += next.operations;
+            request.errors.merge(&next.errors);
+            request.latency = both(request.latency.take(), next.latency.as_ref());
+        }
         self
+    }
+
+    /// One of several requests, as the window of a side that sends no other; `None` where it was not counted.
+    pub fn of_request(&self, index: usize) -> Option<Self> {
+        let RequestWindow { operations, errors, latency } = self.requests.get(index)?.clone();
+        Some(Self { elapsed: self.elapsed, operations, errors, latency, ..Self::default() })
     }
 
     /// Successful operations within and outside of `elapsed`, in those within it; 1 if there are no others.
     pub fn all_over_counted(&self) -> f64 {
         (self.operations + self.uncounted) as f64 / self.operations as f64
     }
+}
+
+/// The latencies of two windows, where both have some.
+fn both(latency: Option<Histogram>, next: Option<&Histogram>) -> Option<Histogram> {
+    latency.zip(next).map(|(latency, next)| latency.with(next))
 }
 
 /// The end of the id of a pair under its second load.
@@ -290,6 +306,9 @@ pub struct SideWindow {
     /// Latencies of an open loop: from the times at which operations were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Histogram>,
+    /// HTTP: each of several requests by itself, in the order of the load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestWindow>,
     /// CPU time (user and system) of each role's processes.
     pub cpu: BTreeMap<Role, Nanos>,
     /// The kernel's counts of the servers.
@@ -303,6 +322,18 @@ pub struct SideWindow {
     pub cold_start: Option<ColdStart>,
 }
 
+/// The operations of one of several requests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestWindow {
+    /// Operations that succeeded.
+    pub operations: u64,
+    #[serde(default)]
+    pub errors: Errors,
+    /// Latencies of an open loop, as [`SideWindow::latency`] has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Histogram>,
+}
+
 /// The start of a server of the user's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColdStart {
@@ -313,4 +344,37 @@ pub struct ColdStart {
     /// Starts before that failed, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_contract::{Counts, ErrorKind};
+
+    /// A window in which one of two requests failed once.
+    fn window(micros: u64) -> SideWindow {
+        let pairs = vec![(micros * 1_000, 10)];
+        let latency = Some(Counts { pairs, min: micros * 1_000, max: micros * 1_000 }.into());
+        let good = RequestWindow { operations: 10, latency, ..RequestWindow::default() };
+        let errors = Errors([(ErrorKind::Reset, 1)].into());
+        let failing = RequestWindow { operations: 3, errors, latency: None };
+        SideWindow { elapsed: Nanos(5), requests: vec![good, failing], ..SideWindow::default() }
+    }
+
+    #[test]
+    fn windows_of_a_launch_add_up_request_by_request() {
+        let both = window(100).followed_by(&window(300));
+        let [good, failing] = [0, 1].map(|index| both.of_request(index).unwrap());
+        assert_eq!((good.operations, good.elapsed, good.errors.total()), (20, Nanos(10), 0));
+        assert_eq!(good.latency.and_then(|latency| latency.total()), Some(20));
+        assert_eq!((failing.operations, failing.errors.total(), failing.latency), (6, 2, None));
+        assert_eq!(both.of_request(2), None);
+    }
+
+    #[test]
+    fn a_window_of_a_journal_before_requests_had_rows_has_none() {
+        let json = serde_json::to_value(SideWindow::default()).unwrap();
+        assert!(json.get("requests").is_none(), "{json}");
+        assert_eq!(serde_json::from_value::<SideWindow>(json).unwrap().of_request(0), None);
+    }
 }

@@ -55,8 +55,12 @@ pub(super) fn answer_of_servers(text: &mut String, mark: &str, answer: &Answer) 
     let headlines = answer.headlines.iter().map(|(line, _)| escape(line)).collect::<Vec<_>>();
     let end = if mark.starts_with('*') { "**" } else { "" };
     let _ = writeln!(text, "{mark}{}{end}\n", headlines.join("; "));
-    text_table(text, &answer.table);
-    let _ = writeln!(text, "\n{}\n", escape(&answer.facts));
+    for table in std::iter::once(&answer.table).chain(&answer.requests) {
+        text_table(text, table);
+        table.notes.iter().for_each(|note| _ = writeln!(text, "\n{}", escape(note)));
+        text.push('\n');
+    }
+    let _ = writeln!(text, "{}\n", escape(&answer.facts));
     lines(text, &answer.reasons);
     lines(text, &answer.doubts);
 }

@@ -150,12 +150,13 @@ impl Namespaces {
         Ok(process)
     }
 
-    /// The files of a command of the user's own; what could not be done is among what it writes.
+    /// The files of a command of the user's own; what could not be done is a remark of the lab.
     fn make_own(&mut self, launch: &Launch, files: &OwnFiles) -> Result<(), LabError> {
         match self.channel.request(&Request::Own(files.clone()))? {
             Message::Own { remarks } if remarks.is_empty() => Ok(()),
             Message::Own { remarks: lines } => {
-                self.written.push(Written { role: launch.role, system: launch.system.clone(), lines });
+                let (role, system) = (launch.role, launch.system.clone());
+                self.written.push(Written { role, system, lines, is_of_lab: true });
                 Ok(())
             }
             other => Err(LabError::Lost(format!("unexpected response to a request for files: {other:?}"))),

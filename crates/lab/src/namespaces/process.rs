@@ -95,7 +95,7 @@ impl Running {
     pub(super) fn written(&self) -> Option<Written> {
         let lines = self.first_stderr().to_vec();
         let is_some = self.kind == Kind::System && !lines.is_empty();
-        is_some.then(|| Written { role: self.role, system: self.system.clone(), lines })
+        is_some.then(|| Written { role: self.role, system: self.system.clone(), lines, is_of_lab: false })
     }
 
     /// The last lines of stderr.

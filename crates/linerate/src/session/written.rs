@@ -1,5 +1,5 @@
 //! Text that the programs and commands of a comparison write on stderr at their start: it may be the reason
-//! of a difference, or say that there is none.
+//! of a difference, or say that there is none. Remarks of the lab about them are remarks of the comparison.
 
 use super::Session;
 use crate::arm::{Arm, BASE, HEAD};
@@ -33,15 +33,19 @@ impl Session {
     ) -> Result<(), Error> {
         let Some(comparison) = self.run.comparison.as_mut() else { return Ok(()) };
         let cell = &self.run.suites[suite].cells[cell];
-        let known = comparison.written.len();
+        let count = |comparison: &PlannedComparison| comparison.written.len() + comparison.remarks.len();
+        let known = count(comparison);
         for written in written {
-            let is_new = |name: &String| comparison.written.iter().all(|known| known.subject != *name);
-            if let Some(subject) = subject(comparison, cell, &written).filter(is_new) {
+            let Some(subject) = subject(comparison, cell, &written) else { continue };
+            if written.is_of_lab {
+                let remarks = written.lines.iter().map(|line| format!("{subject}: {line}"));
+                let new = remarks.filter(|remark| !comparison.remarks.contains(remark)).collect::<Vec<_>>();
+                comparison.remarks.extend(new);
+            } else if comparison.written.iter().all(|known| known.subject != subject) {
                 comparison.written.push(WrittenBySubject { subject, lines: written.lines });
             }
         }
-        let has_new = comparison.written.len() > known;
-        if has_new { self.journal.plan(&self.run) } else { Ok(()) }
+        if count(comparison) > known { self.journal.plan(&self.run) } else { Ok(()) }
     }
 }
 

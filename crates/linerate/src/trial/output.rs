@@ -1,9 +1,11 @@
 //! A client's output as a [`Measurement`]: contract events, or the text of a foreign program.
 
 use crate::lab::ClientRun;
-use crate::measurement::{Histogram, Measurement};
+use crate::measurement::{Histogram, Measurement, RequestWindow};
 use crate::system::manifest::{DatagramPatterns, OutputPatterns};
-use linerate_contract::{Bytes, Datagrams, Errors, Event, Nanos, Role, Sample, TcpEnds, TcpInfo};
+use linerate_contract::{
+    Bytes, Datagrams, Errors, Event, Nanos, RequestCounts, Role, Sample, TcpEnds, TcpInfo,
+};
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -24,6 +26,7 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
         stall: done.stall_ns,
         errors: done.errors,
         latency: done.latency.map(Histogram::from),
+        requests: done.requests.into_iter().map(request).collect(),
         connect: done.connect.map(Histogram::from),
         verified: done.verified,
         tls: done.tls,
@@ -34,6 +37,10 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
         polling: done.polling_ns,
         ..Measurement::default()
     })
+}
+
+fn request(RequestCounts { operations, errors, latency }: RequestCounts) -> RequestWindow {
+    RequestWindow { operations, errors, latency: Some(latency.into()) }
 }
 
 /// `TCP_INFO` of both ends, as far as they report it.

@@ -6,7 +6,7 @@ use crate::lab::pair::{Pair, on_both};
 use crate::lab::protocol::Turns;
 use crate::lab::{BrakeForce, Lab, LabError};
 use crate::measurement::{
-    Measurement, Outcome, PlannedCell, Probe, Sharing, SideWindow, Stage, Together, Unit,
+    Measurement, Outcome, PlannedCell, Probe, RequestWindow, Sharing, SideWindow, Stage, Together, Unit,
 };
 use crate::plan::Step;
 use crate::stats::bound::strangers;
@@ -294,9 +294,14 @@ fn side((measurement, brake): (Measurement, Option<Nanos>), is_paced: bool) -> S
         bytes: measurement.bytes,
         errors: measurement.errors,
         latency: measurement.latency.filter(|_| is_paced),
+        requests: measurement.requests.into_iter().map(|one| of_window(one, is_paced)).collect(),
         cpu: measurement.cpu,
         counts: measurement.counts,
         brake,
         cold_start: None,
     }
+}
+
+fn of_window(request: RequestWindow, is_paced: bool) -> RequestWindow {
+    RequestWindow { latency: request.latency.filter(|_| is_paced), ..request }
 }

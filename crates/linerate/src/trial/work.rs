@@ -3,7 +3,7 @@
 use crate::measurement::Measurement;
 use crate::parameters::Parameters;
 use crate::stats::check::{LONGEST_STALL, has_hung};
-use linerate_contract::{Datagrams, Nanos};
+use linerate_contract::{Datagrams, Nanos, WeightedRequest};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -195,11 +195,22 @@ fn kinds(measurement: &Measurement) -> String {
     kinds.join(", ")
 }
 
+/// Such as `; 50 of them: GET /order`: the request with most failures of several. Empty without any.
+pub(super) fn most_failures(requests: &[WeightedRequest], measurement: &Measurement) -> String {
+    let counted = requests.iter().zip(&measurement.requests);
+    let failing = counted.map(|(request, counted)| (request, counted.errors.total()));
+    let most = failing.max_by_key(|(_, failed)| *failed).filter(|(_, failed)| *failed > 0);
+    most.map_or_else(String::new, |(WeightedRequest { path, request, .. }, failed)| {
+        format!("; {failed} of them: {} {path}", request.method.as_deref().unwrap_or("GET"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::RequestWindow;
     use crate::stats::check::LONGEST_STALL_WITH_LOSS;
-    use linerate_contract::{Bytes, ErrorKind};
+    use linerate_contract::{Bytes, ErrorKind, Errors};
 
     fn work(parameters: &[(&str, u64)], direction: &str) -> Work {
         let parameters = Parameters::from_pairs(parameters.iter().copied()).unwrap();
@@ -325,5 +336,24 @@ mod tests {
     fn the_timeout_has_a_maximum() {
         assert_eq!(work(&[("operations", 1_000)], "").timeout(), Duration::from_secs(25));
         assert_eq!(work(&[("operations", 1_000_000)], "").timeout(), MAX_TIMEOUT);
+    }
+
+    #[test]
+    fn of_several_requests_the_one_with_most_failures_is_named() {
+        let request = |path: &str| WeightedRequest {
+            path: path.into(),
+            request: linerate_contract::Request::default(),
+            expect: None,
+            weight: 1,
+        };
+        let failing = |count: u64| RequestWindow {
+            errors: Errors([(ErrorKind::Reset, count)].into()),
+            ..RequestWindow::default()
+        };
+        let of = |requests| Measurement { requests, ..Measurement::default() };
+        let mix = [request("/a"), request("/b")];
+        assert_eq!(most_failures(&mix, &of(vec![failing(2), failing(5)])), "; 5 of them: GET /b");
+        assert_eq!(most_failures(&mix, &of(vec![failing(0), failing(0)])), "");
+        assert_eq!(most_failures(&mix, &of(Vec::new())), "", "a client that counts no requests");
     }
 }

@@ -43,3 +43,23 @@ fn what_linerates_own_systems_write_at_their_start_is_not_shown() {
     assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
     assert!(!out.stdout.contains("wrote on stderr"), "{}", out.stdout);
 }
+
+#[test]
+fn what_the_lab_remarks_about_a_command_is_a_note_and_hides_nothing_that_the_command_wrote() {
+    let script = Script::new("remarks").writes("fast/pipe@*", &LINES[1..2]);
+    let script = script.beside("remarks = ['/work is a copy', '/home stays']");
+    let folder = Folder::new("gate-remarks");
+    let head = "program=/bin/true";
+    let args = ["compare", "mini", "--only", "fast/pipe", "--head", head, "--out", folder.str()];
+    let out = script.run(&args);
+    assert_eq!(out.status, 0, "{}\n{}", out.stdout, out.stderr);
+    for text in [&out.stdout, &folder.read("report.md"), &folder.read("report.html")] {
+        assert!(text.contains("pipe (head): /work is a copy"), "{text}");
+        assert!(text.contains("pipe (head) wrote on stderr at its start: second"), "{text}");
+        assert!(!text.contains("at its start: /work"), "{text}");
+    }
+    let comparison = folder.report().comparison.unwrap();
+    let notes = ["pipe (head): /work is a copy", "pipe (head): /home stays"];
+    assert!(notes.iter().all(|note| comparison.notes.iter().filter(|known| known == note).count() == 1));
+    assert_eq!(comparison.written.len(), 1, "{:?}", comparison.written);
+}

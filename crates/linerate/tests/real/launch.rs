@@ -204,6 +204,7 @@ fn where_the_kernel_refuses_an_overlay_the_working_folder_of_a_user_without_righ
     let words = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("/work is a copy, which ends with the unit"), "{words}");
     assert!(!words.contains("has no layer of its own"), "{words}");
+    assert!(words.contains("note: ") && !words.contains("wrote on stderr at its start"), "{words}");
 }
 
 /// A server with habits, by its first argument.

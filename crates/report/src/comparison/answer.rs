@@ -4,7 +4,7 @@ use super::latency::{latency_margin, load_words, margin, overload, queues};
 use super::made;
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use super::ranking::ranking;
-use super::why;
+use super::{requests, why};
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
 use crate::numbers::{
@@ -26,6 +26,8 @@ pub(crate) struct Answer {
     pub(crate) table: TextTable,
     /// The verdict of each row of the table, for its colour.
     pub(crate) verdicts: Vec<Option<Verdict>>,
+    /// A row for each of several requests.
+    pub(crate) requests: Vec<TextTable>,
     /// Where the difference comes from.
     pub(crate) why: Vec<String>,
     /// The reasons in a sentence for each subject.
@@ -33,6 +35,21 @@ pub(crate) struct Answer {
     pub(crate) facts: String,
     /// Contradictions of trials alone, and lines that the servers wrote.
     pub(crate) doubts: Vec<String>,
+}
+
+impl Answer {
+    /// Leaves out what has no room on a terminal or in a comment: all but the most frequent requests, and
+    /// their tables where there are several servers beside the baseline.
+    pub(crate) fn shorten(&mut self) {
+        match &mut self.requests[..] {
+            [one] => {
+                let more = one.rows.len().saturating_sub(requests::FEW);
+                one.rows.truncate(requests::FEW);
+                one.notes.extend((more > 0).then(|| format!("and {more} more: report.html has all of them")));
+            }
+            _ => self.requests.clear(),
+        }
+    }
 }
 
 /// The answer of a comparison of servers; `None` of one of builds, which has a table for each suite.
@@ -48,6 +65,7 @@ pub(crate) fn answer(report: &Report) -> Option<Answer> {
         headlines: headlines.collect(),
         table,
         verdicts,
+        requests: requests::tables(comparison),
         why: why::lines(comparison),
         reasons: why::reasons(comparison),
         facts: facts(comparison) + &why::explained(comparison),
@@ -287,7 +305,7 @@ pub(super) fn label(cell: &ComparedCell, found: &Finding, load: Option<&OfferedL
 }
 
 /// Such as `half load`, or `5,000/s`.
-fn short_load(load: &OfferedLoad) -> String {
+pub(super) fn short_load(load: &OfferedLoad) -> String {
     match load.share {
         Some(0.5) => "half load".to_owned(),
         Some(part) => format!("{} load", share(part)),
@@ -328,7 +346,7 @@ fn facts(comparison: &ComparisonReport) -> String {
 }
 
 /// The load of its open loop.
-fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
+pub(super) fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
     cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
 }
 
@@ -352,5 +370,13 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     let notes = comparison.notes.join("; ");
     let notes = (!notes.is_empty()).then(|| format!("note: {notes}"));
     let failed = comparison.starts.iter().filter_map(made::failed);
-    denied.chain(queues).chain(failed).chain(notes).chain(comparison.written.iter().cloned()).collect()
+    let base = comparison.commands.first().map_or("", |one| one.name.as_str());
+    let one_sided = comparison.cells.iter().flat_map(|cell| requests::one_sided(cell, base));
+    denied
+        .chain(queues)
+        .chain(one_sided)
+        .chain(failed)
+        .chain(notes)
+        .chain(comparison.written.iter().cloned())
+        .collect()
 }

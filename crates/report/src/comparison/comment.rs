@@ -18,7 +18,10 @@ const FOLDED_ROWS: usize = 16;
 pub fn comment(report: &Report, comparison: &ComparisonReport) -> String {
     let mut text = String::new();
     match answer(report) {
-        Some(answer) => answer_of_servers(&mut text, "**", &answer),
+        Some(mut answer) => {
+            answer.shorten();
+            answer_of_servers(&mut text, "**", &answer);
+        }
         None => _ = writeln!(text, "**{}**\n", escape(&comparison.sentence)),
     }
     lines(&mut text, &layout::warning(report).into_iter().collect::<Vec<_>>());

@@ -11,6 +11,7 @@ mod model;
 mod name;
 mod ranking;
 mod reasons;
+mod requests;
 mod sentence;
 mod stored;
 mod why;
@@ -29,7 +30,9 @@ pub(crate) use why::{change_words, count_name, values};
 
 use crate::load::at_a_time;
 use crate::model::{CellReport, Comparison, SuiteReport};
-use linerate_analysis::judge::pairs::{Confirmation, FailedUnit, JudgedPair, Judgement, Obstacle};
+use linerate_analysis::judge::pairs::{
+    Confirmation, FailedUnit, JudgedPair, Judgement, Obstacle, by_request,
+};
 use linerate_analysis::judge::{SortedJournal, rounded_unit};
 use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
@@ -53,7 +56,9 @@ pub(super) fn build(
 ) -> Option<ComparisonReport> {
     let plan = run.policy().verdict()?;
     let [base, head] = plan.arms();
-    let cells: Vec<ComparedCell> = judgement.pairs.iter().map(|pair| cell(pair, suites, units)).collect();
+    let pairs = judgement.pairs.iter().zip(by_request(run, judgement, units));
+    let of_pair = |(pair, by_request)| ComparedCell { by_request, ..cell(pair, suites, units) };
+    let cells: Vec<ComparedCell> = pairs.map(of_pair).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {
@@ -186,6 +191,7 @@ fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) ->
         latency_verdict: pair.main_verdict().filter(|_| pair.is_paced),
         load: pair.load.clone(),
         second_load: pair.second_load.clone(),
+        by_request: Vec::new(),
         cpu_first: pair.is_cpu_first,
         client_is_limit: pair.client_is_limit,
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),

@@ -1,7 +1,7 @@
 //! The part of `report.json` that a comparison of builds adds.
 
 use crate::words::json;
-use linerate_analysis::judge::pairs::{Findings, OfferedLoad, SecondLoad};
+use linerate_analysis::judge::pairs::{Findings, OfferedLoad, RequestFinding, SecondLoad};
 use linerate_analysis::judge::{Disturbance, Quantity, SoloRatio};
 use linerate_analysis::stats::bound::Bottleneck;
 use linerate_analysis::stats::starts::StartReport;
@@ -105,6 +105,10 @@ pub struct ComparedCell {
     /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub second_load: Option<SecondLoad>,
+    /// Each of several requests by itself, the most frequent ones first: at the second load, else at that of
+    /// the findings. Decides nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_request: Vec<RequestFinding>,
     /// A role used a CPU all the time in the trials alone: the CPU time is the first finding, and decides.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cpu_first: bool,

@@ -19,6 +19,9 @@ use std::io::Write;
 const GROUPS_OF_ONE_SUITE: usize = 8;
 const GROUPS_OF_EACH_SUITE: usize = 2;
 
+/// Requests of a mix that are on the first screen; more are folded.
+const ROWS: usize = 10;
+
 pub(super) fn top(report: &Report) -> Markup {
     let is_one = report.suites.len() == 1;
     html! {
@@ -45,6 +48,11 @@ fn comparison(report: &Report, compared: &ComparisonReport) -> Markup {
                 @if at == 0 { h1 { (line) } } @else { p.answer { strong { (line) } } }
             }
             (text_table("the answer", Some("answer"), &answer.table))
+            @for table in &answer.requests {
+                @if table.rows.len() <= ROWS { (text_table(&table.title, None, table)) } @else {
+                    details { summary { (table.title) } (text_table(&table.title, None, table)) }
+                }
+            }
             @for reason in &answer.reasons { p { (reason) } }
             @if chart.is_none() { p { (answer.facts) } }
             @for doubt in &answer.doubts { p { (doubt) } }

@@ -12,18 +12,19 @@ mod finding;
 mod leading;
 mod load;
 mod pair;
+mod requests;
 mod second;
 mod series;
 pub mod stored;
 
 pub use finding::{Confirmation, Finding, Findings, Measure};
 pub use pair::{FailedUnit, JudgedPair, Obstacle, OfferedLoad};
+pub use requests::{RequestFinding, by_request};
 pub use second::SecondLoad;
 
 use super::{Alone, CellSummary, SortedJournal};
 use crate::stats::cost::Per;
 use crate::stats::duet::{latencies, log_cpu_ratio, log_cpu_ratio_of, log_ratio, log_ratio_of};
-use crate::stats::early;
 use crate::stats::estimate::median;
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::sequential;
@@ -31,8 +32,8 @@ use crate::stats::verdict::control_fails;
 use leading::{Leading, few_trials};
 use linerate_contract::Role;
 use linerate_model::{
-    Better, ComparisonKind, LatencyMargin, Metric, Outcome, PlannedComparison, PlannedPair, PlannedSuite,
-    Run, SideWindow, Sides, Unit,
+    Better, LatencyMargin, Metric, Outcome, PlannedComparison, PlannedPair, PlannedSuite, Run, SideWindow,
+    Sides, Unit,
 };
 use series::{Crossing, Looks, PairSeries, Rules};
 
@@ -75,16 +76,7 @@ pub(crate) fn judge_until(run: &Run, units: &[Unit], last: u32) -> Option<Judgem
         compared.iter().flat_map(|pair| &pair.series).map(|(_, one)| one).collect();
     let tests = series.len();
     let looks = Looks::from_run(run, &units);
-    let rules = Rules {
-        bounds: looks.bounds(0.05),
-        bounds_of_equals: looks.bounds(0.1),
-        early_alpha: early::alpha(tests),
-        margin: plan.margin,
-        latency_margin: plan.latency_margin,
-        percentile: plan.percentile,
-        is_gate: plan.kind == ComparisonKind::Gate,
-        is_void,
-    };
+    let rules = Rules::new(plan, &looks, tests, is_void);
     let mut crossings = series::holm(&series, &looks, tests).into_iter();
     let mut second_loads = second::judge(&compared, &journal, &looks, &rules).into_iter();
     let spread = median(compared.iter().filter_map(|pair| pair.series[0].1.spread()).collect::<Vec<_>>());

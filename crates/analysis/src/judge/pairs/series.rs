@@ -9,7 +9,9 @@ use crate::stats::estimate::standard_deviation;
 use crate::stats::ratio::{RatioEstimate, interval, p_value, shift};
 use crate::stats::sequential::{looks, nominal};
 use crate::stats::verdict::{Verdict, direction};
-use linerate_model::{DecidingPercentile, LatencyMargin, Metric, Run, SideWindow, Unit};
+use linerate_model::{
+    ComparisonKind, DecidingPercentile, LatencyMargin, Metric, PlannedComparison, Run, SideWindow, Unit,
+};
 
 /// Error probability of a suspect's second series, both directions together.
 const CONFIRMATION: f64 = 0.1;
@@ -269,6 +271,20 @@ pub(super) struct Rules {
 }
 
 impl Rules {
+    /// The rules of a family of so many findings.
+    pub(super) fn new(plan: &PlannedComparison, looks: &Looks, tests: usize, is_void: bool) -> Self {
+        Self {
+            bounds: looks.bounds(0.05),
+            bounds_of_equals: looks.bounds(0.1),
+            early_alpha: early::alpha(tests),
+            margin: plan.margin,
+            latency_margin: plan.latency_margin,
+            percentile: plan.percentile,
+            is_gate: plan.kind == ComparisonKind::Gate,
+            is_void,
+        }
+    }
+
     fn decides(&self, measure: Measure) -> bool {
         match measure {
             Measure::Rate | Measure::P50 => true,

@@ -3,7 +3,7 @@
 mod address;
 mod setting;
 
-use super::work::{TOLERATED_ERRORS, Timing, Work};
+use super::work::{TOLERATED_ERRORS, Timing, Work, most_failures};
 use super::{Context, output, progress};
 use crate::lab::hosts::CPUS_OF_HOST;
 use crate::lab::namespaces::READY_DEADLINE;
@@ -19,7 +19,7 @@ use crate::stats::check::{LONGEST_STALL, LONGEST_STALL_WITH_LOSS};
 use crate::subject::Server;
 use crate::system::manifest::{OutputPatterns, Verifier};
 use crate::system::{SystemVariant, VERIFIER};
-use linerate_contract::{Alternation, Layer, Nanos, Role, Workload};
+use linerate_contract::{Alternation, Layer, Nanos, Role, Spec, Workload};
 use setting::{Seat, Setting};
 use std::path::Path;
 use std::time::Duration;
@@ -181,12 +181,19 @@ impl Launches {
     /// An error unless the client did its work, and worked for its time.
     pub(super) fn check(&self, measurement: &Measurement) -> Result<(), String> {
         let work = if self.overshoots { self.work.with_overshoot(measurement) } else { self.work };
-        work.check(measurement, self.tolerated_errors.unwrap_or(TOLERATED_ERRORS))?;
+        let tolerated = self.tolerated_errors.unwrap_or(TOLERATED_ERRORS);
+        work.check(measurement, tolerated).map_err(|reason| reason + &self.failing(measurement))?;
         if self.may_starve {
             Ok(())
         } else {
             self.work.check_time(measurement, self.timing, self.longest_stall)
         }
+    }
+
+    /// The request with most failures of several, for the end of a reason.
+    fn failing(&self, measurement: &Measurement) -> String {
+        let spec = self.client.process.as_ref().and_then(|(_, words)| Spec::parse(words.first()?).ok());
+        spec.map_or_else(String::new, |spec| most_failures(&spec.requests, measurement))
     }
 
     /// An error if the server made no progress for a fifth of the time.
