@@ -155,10 +155,6 @@ pub struct UserProcess {
 pub struct OwnFiles {
     /// The working folder.
     pub folder: PathBuf,
-    /// Folders that the command names. Small ones and a small working folder are copied to memory: a file
-    /// that is opened in an overlay costs more CPU time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub named: Vec<PathBuf>,
     /// Folders and files to which writes last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub share: Vec<PathBuf>,

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code, reason = "fork(2) and descriptors in messages have no safe wrappers")]
 
-use super::copies::{Left, after, copy};
+use super::copies::{Left, copy};
 use super::mounts::{Mounted, escaped, mounts};
 use super::side::{Folder, MEMORY};
 use crate::protocol::OwnFiles;
@@ -37,8 +37,6 @@ const LONGEST: usize = 64 << 10;
 const NONE: Option<&str> = None;
 /// The most of a working folder that is copied where the kernel refuses an overlay.
 const MOST_COPIED: Left = Left { bytes: 64 << 20, entries: 10_000 };
-/// The most that is copied in place of an overlay, at each start of a server.
-const SMALL: Left = Left { bytes: 16 << 20, entries: 2_000 };
 
 /// The files of one side, until its trial ends.
 pub(super) struct Own {
@@ -159,9 +157,6 @@ impl Layers {
             }
         }
         self.settle(wanted.image.is_none().then_some(&*wanted.folder));
-        if wanted.image.is_none() {
-            self.copy_small(wanted);
-        }
         for path in wanted.share.iter().filter(|_| wanted.image.is_none()) {
             bind(path, &self.inside(path))?;
         }
@@ -318,23 +313,6 @@ impl Layers {
             }
             if below.is_some() || access(&path, AccessFlags::W_OK).is_ok() {
                 self.remarks.push(remark);
-            }
-        }
-    }
-
-    /// A file that a server opens for each request costs 8 % more CPU time in an overlay (nginx, 4 KiB). What
-    /// cannot be copied stays in the overlay.
-    fn copy_small(&mut self, wanted: &OwnFiles) {
-        let mut left = SMALL;
-        let mut done = Vec::<&Path>::new();
-        for folder in std::iter::once(&wanted.folder).chain(&wanted.named) {
-            let is_done = done.iter().any(|known| folder.starts_with(known) || known.starts_with(folder));
-            if !is_done
-                && let Some(after) = after(folder, left)
-                && self.copied(folder).is_ok()
-            {
-                done.push(folder);
-                left = after;
             }
         }
     }

@@ -157,8 +157,7 @@ impl Servers {
         let mut environment = line.image.as_ref().map_or_else(BTreeMap::new, |one| one.environment.clone());
         environment.insert("PORT".to_owned(), port.to_string());
         environment.extend(self.load.environment.clone());
-        let named = words::named_folders(&line.process, &folder);
-        UserProcess { files: OwnFiles { folder, named, share: self.load.share.clone(), image }, environment }
+        UserProcess { files: OwnFiles { folder, share: self.load.share.clone(), image }, environment }
     }
 
     /// The companions of a server, in its namespace and on its CPUs.

@@ -43,19 +43,6 @@ pub(crate) fn line(command: &str, folder: &Path, port: Option<u16>) -> Result<Li
     Ok(Line { process: (image.program.clone(), image.arguments.clone()), image: Some(image) })
 }
 
-/// The folders that the arguments of a command name, by themselves or by a file in one, also in a line of a
-/// shell and after `=`.
-pub(crate) fn named_folders((_, arguments): &CommandLine, working: &Path) -> Vec<PathBuf> {
-    let parts = arguments.iter().flat_map(|word| word.split([' ', '=', '"', '\'', ';', '\n']));
-    let named = parts.filter(|part| part.contains('/') || working.join(part).is_dir());
-    let folder = |part: &str| {
-        let path = working.join(part).canonicalize().ok()?;
-        if path.is_dir() { Some(path) } else { path.parent().map(Path::to_owned) }
-    };
-    let found: BTreeSet<PathBuf> = named.filter(|part| !part.is_empty()).filter_map(folder).collect();
-    found.into_iter().filter(|path| path.parent().is_some()).collect()
-}
-
 /// The program and its arguments, with the port, if it is known already. A shell replaces itself by the last
 /// program that it starts, so that signals and memory are the server's.
 ///
@@ -201,23 +188,6 @@ fn programs() -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn folders_are_named_by_themselves_and_by_their_files() {
-        let working = std::env::temp_dir()
-            .canonicalize()
-            .unwrap()
-            .join(format!("linerate-named-{}", std::process::id()));
-        for folder in ["public", "conf"] {
-            fs::create_dir_all(working.join(folder)).unwrap();
-        }
-        fs::write(working.join("conf/nginx.conf"), "").unwrap();
-        let of = |line: &str| named_folders(&parse(line, &working, None).unwrap(), &working);
-        assert_eq!(of("sh -x public 8080 /"), [working.join("public")]);
-        assert_eq!(of("sh --root=public -c conf/nginx.conf"), [working.join("conf"), working.join("public")]);
-        assert_eq!(of("cd public && sh x; echo 'no/thing'"), [working.join("public")]);
-        fs::remove_dir_all(working).unwrap();
-    }
 
     fn parsed(command: &str) -> Result<(String, Vec<String>), String> {
         let (program, arguments) = parse(command, Path::new("/bin"), Some(8080))?;
