@@ -83,6 +83,11 @@ pub(crate) fn micros(us: f64) -> String {
     format!("{sign}{} µs", plain(us))
 }
 
+/// `26 µs`, or `10.6 ms`.
+pub(crate) fn time(us: f64) -> String {
+    if us < 1_000.0 { format!("{} µs", plain(us)) } else { format!("{} ms", plain(us / 1_000.0)) }
+}
+
 /// How much the value of a cell differs: `+29.6 %`, `-4.0 % (-4.5 to -3.5)`. `is_inverse`: lower values are
 /// those of a higher performance.
 pub(crate) fn change(ratio: f64, ends: impl Into<Ends>, is_inverse: bool) -> String {
@@ -215,7 +220,8 @@ pub(crate) fn share(share: f64) -> String {
     let percent = share * 100.0;
     let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 4.0) as i32 } else { 0 };
     let scale = 10_f64.powi(digits);
-    format!("{} %", (percent * scale).round() / scale)
+    // Without the sign of a zero.
+    format!("{} %", (percent * scale).round() / scale + 0.0)
 }
 
 /// `-4.1 % (-5.0 to -3.2)`: the change of a measure.

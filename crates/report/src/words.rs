@@ -3,7 +3,7 @@
 
 use super::model::{Disturbance, Oddity};
 use super::numbers::{Digits, Ends, count, plain};
-use linerate_analysis::judge::pairs::Measure;
+use linerate_analysis::judge::pairs::{Finding, Measure};
 use linerate_analysis::judge::{Confirmation, FailedTrial, Flag, OutcomeWord, Quantity, TableUnit};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::bound::Bottleneck;
@@ -161,6 +161,15 @@ pub(crate) fn verdict(verdict: Verdict, margin: &str) -> String {
         Verdict::NotSlower => format!("not slower by {margin}"),
         Verdict::CannotTell => "undecided".into(),
         other => verdict_name(other).into(),
+    }
+}
+
+/// The verdict of a finding about one quantity of two subjects.
+pub(crate) fn finding(found: &Finding, margin: &str) -> String {
+    match (found.verdict, found.second_series) {
+        // The first series of a gate has shown a slowdown, and its interval says so.
+        (Verdict::CannotTell, Some(_)) => "not confirmed".into(),
+        (verdict, _) => verdict_on(found.measure, verdict, margin),
     }
 }
 

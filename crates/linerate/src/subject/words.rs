@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 const OF_SHELLS: [char; 12] = ['|', '&', ';', '<', '>', '(', ')', '*', '?', '\n', '$', '`'];
 const IN_QUOTES: [char; 2] = ['$', '`'];
 const SHELL: &str = "/bin/sh";
+/// The program that sets variables, and replaces itself by another one.
+const ENV: &str = "env";
 
 /// With `{port}` and `{address}` replaced.
 pub fn with_port(word: &str, port: u16) -> String {
@@ -54,6 +56,15 @@ pub fn parse(command: &str, folder: &Path, port: Option<u16>) -> Result<CommandL
     let (program, arguments) = words.split_first().ok_or("a command is empty")?;
     if starts_container(command) {
         return Err(of_engine(program, arguments));
+    }
+    let assigned = words.iter().take_while(|word| is_assignment(word)).count();
+    if !needs_shell(command) && assigned > 0 {
+        // Some shells stay beside a program with variables of its own, and their memory is not the server's.
+        let program = words.get(assigned).ok_or_else(|| format!("`{command}`: there is no program in it"))?;
+        if !words[..assigned].iter().any(|word| word.starts_with("PATH=")) {
+            located(&filled(program), folder)?;
+        }
+        return Ok((located(ENV, folder)?, words.iter().map(filled).collect()));
     }
     if needs_shell(command) {
         // A program by its path can be missed before anything is started.
@@ -106,9 +117,7 @@ fn needs_shell(command: &str) -> bool {
         }
         before = c;
     }
-    shlex::split(command)
-        .and_then(|words| words.into_iter().next())
-        .is_some_and(|first| is_assignment(&first))
+    false
 }
 
 /// Such as `A=1`, before a program.
@@ -231,7 +240,7 @@ mod tests {
     #[test]
     fn a_shell_runs_what_has_a_shells_syntax() {
         for command in [
-            "A=1 ./sh",
+            "A=$PORT ./sh",
             "cd /tmp && ./y",
             "./sh -p $PORT",
             "./sh \"$PORT\"",
@@ -247,7 +256,16 @@ mod tests {
         for command in ["./sh '$PORT'", "./sh \\$x", "./sh a=b", "./sh 'a & b; c'", "./sh x#y \"a'b\""] {
             assert!(parsed(command).unwrap().0.ends_with("/sh") && !needs_shell(command), "{command}");
         }
-        assert_eq!(parsed("P={port} ./sh").unwrap().1[1], "P=8080 ./sh");
+        assert_eq!(parsed("P={port} ./sh $x").unwrap().1[1], "P=8080 ./sh $x");
+    }
+
+    #[test]
+    fn variables_alone_need_no_shell_that_stays() {
+        let (program, words) = parsed("A='x y' P={port} ./sh -p 1").unwrap();
+        assert!(program.ends_with("/env"), "{program}");
+        assert_eq!(words, ["A=x y", "P=8080", "./sh", "-p", "1"]);
+        assert_eq!(parsed("PATH=/own server").unwrap().1, ["PATH=/own", "server"]);
+        assert!(parsed("A=1").unwrap_err().contains("there is no program in it"));
     }
 
     #[test]

@@ -241,7 +241,7 @@ fn quantities(
     let shown = |found: &&Finding| ![Measure::Mean, Measure::P999].contains(&found.measure);
     let row = |found: &Finding| {
         let [one, two] = value_words(cell, found);
-        let words = words::verdict_on(found.measure, found.verdict, &margin(cell, comparison));
+        let words = words::finding(found, &margin(cell, comparison));
         vec![
             label(cell, found, cell.load.as_ref()),
             one,
@@ -260,7 +260,7 @@ fn quantities(
             Measure::Cpu => share(comparison.margin),
             _ => latency_margin(comparison),
         };
-        let words = words::verdict_on(found.measure, found.verdict, &margin);
+        let words = words::finding(found, &margin);
         vec![
             label(cell, found, Some(&second.load)),
             one,

@@ -34,6 +34,7 @@ use linerate_analysis::judge::pairs::{
     Confirmation, FailedUnit, JudgedPair, Judgement, Obstacle, by_request,
 };
 use linerate_analysis::judge::{SortedJournal, rounded_unit};
+use linerate_analysis::stats::bound::Bottleneck;
 use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
@@ -196,12 +197,20 @@ fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) ->
         client_is_limit: pair.client_is_limit,
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
         bound_by: base.bound_by,
+        waits_us: waits(pair, [head, base]),
         denied_by: head.vs_baseline.as_ref().and_then(Comparison::denied_by),
         detail: detail(pair, [head, base]),
         counts: counts(units.all().filter(is_own)),
         hints: Vec::new(),
         why: None,
     }
+}
+
+/// The mean time of a response of base and head, where head waits without a busy CPU in its closed loop.
+fn waits(pair: &JudgedPair, [head, base]: [&CellReport; 2]) -> Option<[f64; 2]> {
+    let means = [base.latency_us.as_ref()?.mean, head.latency_us.as_ref()?.mean];
+    let is_idle = !pair.is_paced && head.bound_by == Some(Bottleneck::Waiting);
+    (is_idle && means[1] >= LONGER * means[0]).then_some(means)
 }
 
 /// Why a pair has no verdict, where that needs a reason.
@@ -228,6 +237,8 @@ fn detail(pair: &JudgedPair, cells: [&CellReport; 2]) -> Option<String> {
     }
 }
 
+/// A response that takes this many times as long without a busy CPU is a wait.
+const LONGER: f64 = 1.5;
 const CANNOT_BE_PAUSED: &str = "; in these units each side is stopped for 30 ms at a time, and alone it \
      was not: a server with a watchdog cannot be paused, turn that off";
 

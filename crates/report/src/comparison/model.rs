@@ -120,6 +120,10 @@ pub struct ComparedCell {
     pub memory_mib: Option<[f64; 2]>,
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub bound_by: Option<Bottleneck>,
+    /// The mean time of a response of base and head alone, in microseconds, where head's is longer and no CPU
+    /// is busy all the time meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_us: Option<[f64; 2]>,
     /// The ratio of trials alone, where it contradicts the pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied_by: Option<SoloRatio>,

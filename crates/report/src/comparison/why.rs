@@ -4,7 +4,8 @@ use super::hints::{call_words, hints};
 use super::model::{ComparedCell, ComparisonReport, Reason, WhyReport};
 use super::name::named;
 use crate::model::Report;
-use crate::numbers::share;
+use crate::numbers::{share, time};
+use linerate_analysis::judge::pairs::Finding;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::why::{CostDifference, CountDifference, Explanation, FunctionDifference, explain};
 use linerate_model::{Count, PairProfile, Profile};
@@ -16,6 +17,8 @@ const LINES: usize = 3;
 const IN_SENTENCE: usize = 4;
 /// Counts in the line of counts, and hints below it.
 const COUNTS: usize = 2;
+/// A smaller part of the difference is none that is explained.
+const LEAST_TOLD: f64 = 0.005;
 const HINTS: usize = 2;
 
 /// The report with what its profiles show.
@@ -28,12 +31,15 @@ pub fn with_profile(mut report: Report, profile: Profile) -> Report {
         match (&mut report.comparison, suite) {
             (Some(comparison), _) => {
                 let Some(cell) = comparison.cells.iter_mut().find(is_own) else { continue };
-                cell.why = Some(WhyReport::new(pair, REQUEST));
+                let is_different =
+                    |found: &Finding| matches!(found.verdict, Verdict::Slower | Verdict::Faster);
+                let is_certain = cell.findings.cpu().is_some_and(is_different);
+                cell.why = Some(WhyReport::new(pair, REQUEST, is_certain));
                 cell.hints = hints_of(cell);
             }
             (None, Some(suite)) => {
                 let is_bulk = suite.cells.iter().any(|cell| cell.id == id && cell.unit.metric.is_bulk());
-                let why = WhyReport::new(pair, if is_bulk { "write" } else { REQUEST });
+                let why = WhyReport::new(pair, if is_bulk { "write" } else { REQUEST }, false);
                 let found = why.explanation.as_ref();
                 let hints = hints(found.map_or(&[][..], |found| &found.counts), found, why.operation);
                 suite.reasons.push(Reason { id, baseline, why, hints });
@@ -45,10 +51,11 @@ pub fn with_profile(mut report: Report, profile: Profile) -> Report {
 }
 
 impl WhyReport {
-    fn new(profile: PairProfile, operation: &'static str) -> Self {
+    /// `is_certain`: the units show that the CPU time differs, whatever the profile shows.
+    fn new(profile: PairProfile, operation: &'static str, is_certain: bool) -> Self {
         let explanation = explain(&profile);
         let sentence = match &explanation {
-            Some(found) => sentence(found, operation),
+            Some(found) => sentence(found, operation, is_certain),
             None if profile.lacking.is_empty() => "too few samples".to_owned(),
             None => profile.lacking.join("; "),
         };
@@ -67,6 +74,9 @@ pub(super) fn lines(comparison: &ComparisonReport) -> Vec<String> {
 /// A sentence for each subject that was profiled, with the counts that differ.
 pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
     let of_cell = |cell: &ComparedCell| {
+        if let Some(words) = waiting(cell) {
+            return Some(format!("why {words}; {WAITS_FOR}"));
+        }
         let sentence = cell.why.iter().map(|why| why.sentence.clone());
         let mut parts: Vec<String> = sentence.chain(count_parts(cell)).collect();
         // Without a function, what was counted is the reason.
@@ -80,6 +90,9 @@ pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
 }
 
 fn of_one(cell: &ComparedCell) -> Vec<String> {
+    if let Some(words) = waiting(cell) {
+        return vec![format!("why  {words}"), format!("     {WAITS_FOR}")];
+    }
     let mut counts = count_parts(cell);
     counts.truncate(COUNTS);
     let mut lines = arranged(of_functions(cell), &counts, has_functions(cell));
@@ -117,7 +130,26 @@ fn is_asked(cell: &ComparedCell) -> bool {
     cell.why.is_some() || matches!(cell.verdict, Verdict::Slower | Verdict::Faster)
 }
 
+const WAITS_FOR: &str = "look for a sleep, a lock that is held, or a service behind the server";
+
+/// Such as "v2 waits: a response takes 10.6 ms, 26 µs of it CPU time, and CPUs are idle (baseline: 29 µs)".
+/// Delayed acknowledgements are a cause by themselves.
+fn waiting(cell: &ComparedCell) -> Option<String> {
+    let [base, head] = cell.waits_us.filter(|_| cell.verdict == Verdict::Slower)?;
+    let is_delayed = |found: &CountDifference| found.count == Count::DelayedAcks && found.difference > 0.0;
+    if cell.counts.iter().any(is_delayed) {
+        return None;
+    }
+    let cpu = cell.findings.cpu().and_then(|cpu| Some(time(cpu.values?[1])));
+    let cpu = cpu.map_or_else(String::new, |cpu| format!(", {cpu} of it CPU time,"));
+    let (id, takes, before) = (&cell.id, time(head), time(base));
+    Some(format!("{id} waits: a response takes {takes}{cpu} and CPUs are idle (baseline: {before})"))
+}
+
 fn hints_of(cell: &ComparedCell) -> Vec<String> {
+    if waiting(cell).is_some() {
+        return Vec::new();
+    }
     let found = cell.why.as_ref().and_then(|why| why.explanation.as_ref());
     if is_asked(cell) { hints(&cell.counts, found, REQUEST) } else { Vec::new() }
 }
@@ -183,11 +215,16 @@ fn of_functions(cell: &ComparedCell) -> Vec<String> {
 }
 
 /// Such as "CPU per request +1.6 µs: +0.9 json.Marshal, +0.5 mallocgc (91 % explained)".
-fn sentence(found: &Explanation, operation: &str) -> String {
+fn sentence(found: &Explanation, operation: &str, is_certain: bool) -> String {
     let whole = format!("CPU per {operation} {} µs", change(&found.cpu));
     if found.functions.is_empty() {
         return match found.explained {
             Some(_) => format!("{whole}: not explained, no function alone differs for certain"),
+            None if is_certain => format!(
+                "no function is certain: the profile has CPU per {operation} {}; repeat it on a quiet \
+                 machine",
+                change_words(&found.cpu)
+            ),
             None => "no function needs more or less CPU for certain: what differs is not CPU time, or is \
                      spread over many functions"
                 .to_owned(),
@@ -207,7 +244,12 @@ pub(super) fn explained(comparison: &ComparisonReport) -> String {
     let [one] = &comparison.cells[..] else { return String::new() };
     let part = one.why.as_ref().and_then(|why| why.explanation.as_ref()?.explained);
     part.map_or_else(String::new, |part| {
-        format!("; {} of the CPU difference explained", share(part.clamp(0.0, 1.0)))
+        let part = part.clamp(0.0, 1.0);
+        if part < LEAST_TOLD {
+            String::new()
+        } else {
+            format!("; {} of the CPU difference explained", share(part))
+        }
     })
 }
 
@@ -264,11 +306,14 @@ mod tests {
     fn the_sentence_has_the_parts_and_what_they_explain() {
         let parts = [("encoding/json.Marshal", 0.0, 0.9), ("runtime.mallocgc", 1.1, 1.6)];
         assert_eq!(
-            sentence(&found(&parts, Some(0.91)), REQUEST),
+            sentence(&found(&parts, Some(0.91)), REQUEST, true),
             "CPU per request +1.6 µs: +0.90 encoding/json.Marshal, +0.50 runtime.mallocgc (91 % explained)"
         );
-        assert!(sentence(&found(&[], Some(0.0)), "write").contains("not explained"));
-        assert!(sentence(&found(&[], None), REQUEST).contains("not CPU time"));
+        assert!(sentence(&found(&[], Some(0.0)), "write", false).contains("not explained"));
+        assert!(sentence(&found(&[], None), REQUEST, false).contains("not CPU time"));
+        let noisy = sentence(&found(&[], None), REQUEST, true);
+        assert!(noisy.starts_with("no function is certain: the profile has CPU per request"), "{noisy}");
+        assert!(noisy.contains("+1.6 µs (+1.5 to +1.7); repeat"), "{noisy}");
     }
 
     #[test]

@@ -245,9 +245,9 @@ impl<'a> Compared<'a> {
         let by = |metric: Metric| median(base.values(metric).into_values());
         match (found.measure, found.measure.latency()) {
             (_, Some(metric)) => {
-                let of_units =
-                    || median(self.units.iter().filter_map(|unit| Some(latencies(unit, metric)?[1])));
-                Some(found.with_base(by(metric).or_else(of_units)?, |ratio| ratio))
+                // A trial alone is one, and may have stalls that the ratio of the units has not.
+                let of_units = median(self.units.iter().filter_map(|unit| Some(latencies(unit, metric)?[1])));
+                Some(found.with_base(of_units.or_else(|| by(metric))?, |ratio| ratio))
             }
             (Measure::Cpu, _) => {
                 Some(self.cpu_alone(base).map_or(found, |alone| found.with_base(alone.value, |ratio| ratio)))

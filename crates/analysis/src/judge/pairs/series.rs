@@ -201,6 +201,10 @@ impl PairSeries {
             (None, _) if is_not_slower => Verdict::NotSlower,
             (None, _) => Verdict::CannotTell,
         };
+        // A change that is open among all readings has an interval of them all, which contains no change.
+        let of_family = || of_level(last?.unit, *rules.bounds_of_family.get(made.len().checked_sub(1)?)?);
+        let is_narrower = verdict == Verdict::CannotTell && found.is_none() && excludes_1 && !is_factor;
+        let interval = if is_narrower { of_family().map(|look| look.interval) } else { interval };
         // A few units more show that it is faster, if it is.
         let is_decided = match verdict {
             Verdict::CannotTell => false,
@@ -258,6 +262,8 @@ fn between(values: &[(u32, f64)], after: u32, until: u32) -> Vec<f64> {
 pub(super) struct Rules {
     /// Nominal p values of the repeated intervals of 95 %, by look.
     pub(super) bounds: Vec<f64>,
+    /// The bounds of intervals that all contain the truth with 95 %, of a family of findings.
+    pub(super) bounds_of_family: Vec<f64>,
     /// The bounds for 90 %, which decides about the margin: two one-sided tests of 5 % (Schuirmann 1987).
     pub(super) bounds_of_equals: Vec<f64>,
     /// The error probability of an early look.
@@ -274,7 +280,8 @@ impl Rules {
     /// The rules of a family of so many findings.
     pub(super) fn new(plan: &PlannedComparison, looks: &Looks, tests: usize, is_void: bool) -> Self {
         Self {
-            bounds: looks.bounds(0.05),
+            bounds: looks.bounds(ALPHA),
+            bounds_of_family: looks.bounds(ALPHA / tests.max(1) as f64),
             bounds_of_equals: looks.bounds(0.1),
             early_alpha: early::alpha(tests),
             margin: plan.margin,

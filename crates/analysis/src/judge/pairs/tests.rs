@@ -118,6 +118,23 @@ fn a_rate_that_hints_at_a_slowdown_is_not_hidden_by_an_equal_cpu_time() {
 }
 
 #[test]
+fn an_undecided_reading_has_an_interval_that_contains_no_change() {
+    let mut undecided = 0;
+    for seed in 0..60_u32 {
+        let noise = |unit: u32| f64::from((seed * 7_919 + unit * 104_729) % 101) / 101.0 - 0.5;
+        let rates: Vec<f64> = (0..14).map(|unit| 0.985 + 0.06 * noise(unit)).collect();
+        let pair = judged(&rates, 1.0, [0.5, 0.5]);
+        for found in pair.findings.0.iter().filter(|found| found.second_series.is_none()) {
+            let [low, high] = found.ci95.unwrap_or([1.0; 2]);
+            let contains_1 = low <= 1.0 && high >= 1.0;
+            assert!(contains_1 || found.verdict != Verdict::CannotTell, "{seed}: {found:?}");
+            undecided += usize::from(found.verdict == Verdict::CannotTell);
+        }
+    }
+    assert!(undecided > 10, "{undecided}");
+}
+
+#[test]
 fn equal_rates_show_nothing_where_the_client_was_the_limit() {
     let limited = judged(&EVEN, 1.0, [0.99, 0.5]);
     assert_eq!((limited.client_is_limit, rate(&limited).verdict), (true, Verdict::CannotTell));
