@@ -31,7 +31,7 @@ pub(crate) use why::{change_words, count_name, values};
 use crate::load::at_a_time;
 use crate::model::{CellReport, Comparison, SuiteReport};
 use linerate_analysis::judge::pairs::{
-    Confirmation, FailedUnit, JudgedPair, Judgement, Obstacle, by_request,
+    Confirmation, FailedUnit, JudgedPair, Judgement, Measure, Obstacle, by_request,
 };
 use linerate_analysis::judge::{SortedJournal, rounded_unit};
 use linerate_analysis::stats::bound::Bottleneck;
@@ -39,7 +39,7 @@ use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
 use linerate_analysis::why::counts;
-use linerate_model::{HEAD, Learned, Outcome, PlannedComparison, Run, Sides, Subject, Unit};
+use linerate_model::{HEAD, Learned, Metric, Outcome, PlannedComparison, Run, Sides, Subject, Unit};
 use std::collections::BTreeMap;
 
 /// The note on servers that were never warm.
@@ -92,6 +92,7 @@ pub(super) fn build(
             .chain((!run.learned.are_steady()).then(|| NOT_WARM.to_owned()))
             .chain(waiting(&run.learned, plan))
             .chain(unserved(&run.learned, plan))
+            .chain(judgement.pairs.iter().flat_map(|pair| failed(pair, units)))
             .chain(too_short(judgement, budget_seconds))
             .chain(plan.remarks.clone())
             .collect(),
@@ -121,6 +122,25 @@ fn too_short(judgement: &Judgement, budget: f64) -> Option<String> {
         unit,
         spread: judgement.spread,
     }))
+}
+
+/// Remarks where a warm-up failed, and where every unit of a second load did, so that it has no rows.
+fn failed(pair: &JudgedPair, units: &SortedJournal<'_>) -> Vec<String> {
+    let is_own = |unit: &&Unit| unit.suite == pair.suite;
+    let outcomes = |wanted: fn(&Unit) -> bool, sides: Sides| -> Vec<&Outcome> {
+        let units = units.all().filter(is_own).filter(|unit| unit.sides == sides && wanted(unit));
+        units.map(|unit| &unit.outcome).collect()
+    };
+    let is_failed = |outcome: &&&Outcome| matches!(outcome, Outcome::Failed { .. });
+    let warmups = outcomes(|unit| unit.warmup, Sides::Two(pair.places));
+    let loads = outcomes(|unit| !unit.warmup, Sides::AtRate(pair.places));
+    let all_failed = loads.iter().filter(is_failed).count() == loads.len();
+    let of_warmup =
+        warmups.iter().find(is_failed).map(|outcome| format!("the warm-up failed: {}", reason(outcome)));
+    let of_load = loads.last().filter(|_| all_failed).map(|outcome| {
+        format!("nothing is known of half load: each unit failed, the last one: {}", reason(outcome))
+    });
+    of_warmup.into_iter().chain(of_load).collect()
 }
 
 /// A remark for each server whose responses mostly wait for delayed acknowledgements.
@@ -209,8 +229,12 @@ fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) ->
 /// The mean time of a response of base and head, where head waits without a busy CPU in its closed loop.
 fn waits(pair: &JudgedPair, [head, base]: [&CellReport; 2]) -> Option<[f64; 2]> {
     let means = [base.latency_us.as_ref()?.mean, head.latency_us.as_ref()?.mean];
-    let is_idle = !pair.is_paced && head.bound_by == Some(Bottleneck::Waiting);
-    (is_idle && means[1] >= LONGER * means[0]).then_some(means)
+    let value = |measure| pair.findings.by(measure).and_then(|found| Some(found.values?[1]));
+    let rate = value(Measure::Rate).filter(|_| head.unit.metric == Metric::OperationsPerSecond);
+    // Beside other processes it is not known what bound a trial.
+    let is_rarely_busy = rate.zip(value(Measure::Cpu)).is_some_and(|(rate, us)| rate * us / 1e6 < BUSY);
+    let is_idle = is_rarely_busy || head.bound_by == Some(Bottleneck::Waiting);
+    (!pair.is_paced && is_idle && means[1] >= LONGER * means[0]).then_some(means)
 }
 
 /// Why a pair has no verdict, where that needs a reason.
@@ -239,12 +263,20 @@ fn detail(pair: &JudgedPair, cells: [&CellReport; 2]) -> Option<String> {
 
 /// A response that takes this many times as long without a busy CPU is a wait.
 const LONGER: f64 = 1.5;
+/// A server that uses less of one CPU than this is not bound by it.
+const BUSY: f64 = 0.3;
 const CANNOT_BE_PAUSED: &str = "; in these units each side is stopped for 30 ms at a time, and alone it \
      was not: a server with a watchdog cannot be paused, turn that off";
 
 /// The reason of a unit that failed.
 fn failure(unit: &FailedUnit) -> String {
-    let Outcome::Failed { reason, log, .. } = &unit.outcome else { return String::new() };
+    let paused = if unit.was_paused() { CANNOT_BE_PAUSED } else { "" };
+    format!("; the last one: {}{paused}", reason(&unit.outcome))
+}
+
+/// Why a unit failed, with the last line that a server wrote.
+fn reason(outcome: &Outcome) -> String {
+    let Outcome::Failed { reason, log, .. } = outcome else { return String::new() };
     let line = log.lines().last().map_or_else(String::new, |line| format!(" ({line})"));
-    format!("; the last one: {reason}{line}{}", if unit.was_paused() { CANNOT_BE_PAUSED } else { "" })
+    format!("{reason}{line}")
 }

@@ -43,7 +43,8 @@ fn table(cell: &ComparedCell, several: bool) -> TextTable {
     let title = format!("by request{of}{load}");
     let mut headers = vec![&*title, "responses"];
     headers.extend(fails.then_some("failed"));
-    headers.extend(is_timed.then_some(["p50 µs", "change", "95 % interval", "p99 µs"]).into_iter().flatten());
+    let timed = ["p50 µs", "change", "95 % interval", "p99 µs"];
+    headers.extend(timed.into_iter().filter(|_| is_timed));
     TextTable::new(&title, headers).with_rows(cell.by_request.iter().map(row))
 }
 
