@@ -98,12 +98,17 @@ impl Engine {
         let status =
             self.child.wait().map_err(|e| Error::NothingMeasured(format!("{}: {e}", self.program)))?;
         let text = self.stderr.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        let reason = text.trim_end().lines().last().unwrap_or("no error message");
-        let reason = reason.strip_prefix(&format!("{}: ", self.program)).unwrap_or(reason).to_owned();
-        match status.code() {
-            Some(0) => Ok(()),
-            Some(2) => Err(Error::Input(reason)),
-            _ => Err(Error::NothingMeasured(format!("{} ended with {status}: {reason}", self.program))),
+        let reason = text.trim_end().lines().last();
+        let own = reason.and_then(|line| line.strip_prefix(&format!("{}: ", self.program)));
+        match (status.code(), own) {
+            (Some(0), _) => Ok(()),
+            (Some(2), _) => Err(Error::Input(own.or(reason).unwrap_or("no error message").to_owned())),
+            // The engine has said why.
+            (Some(1), Some(own)) => Err(Error::NothingMeasured(own.to_owned())),
+            _ => {
+                let reason = reason.unwrap_or("no error message");
+                Err(Error::NothingMeasured(format!("{} ended with {status}: {reason}", self.program)))
+            }
         }
     }
 

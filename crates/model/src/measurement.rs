@@ -1,7 +1,7 @@
 //! Measurements of one cell by itself, how its unit ended, and the stages of a unit.
 
 use crate::{Count, Histogram, RequestWindow};
-use linerate_contract::{Bytes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
+use linerate_contract::{Bytes, Causes, Datagrams, Errors, Nanos, Role, Sample, TcpEnds};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -112,6 +112,9 @@ pub struct Measurement {
     pub stall: Option<Nanos>,
     #[serde(default)]
     pub errors: Errors,
+    /// The first cause of each kind of failure, for the reason of a trial; the journal has that alone.
+    #[serde(skip)]
+    pub causes: Causes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Histogram>,
     /// HTTP: each of several requests by itself, for [`crate::SideWindow`]; the journal of a trial alone has

@@ -256,6 +256,8 @@ pub(crate) fn percent_number(value: f64, ci95: Option<[f64; 2]>) -> String {
 
 /// `95 s`, `7.3 s`: seconds of wall time.
 pub(crate) fn seconds(value: f64) -> String {
+    // The sum of nothing is a negative zero.
+    let value = value + 0.0;
     format!("{} s", if value < 10.0 { fixed(value, 1) } else { fixed(value, 0) })
 }
 

@@ -35,8 +35,8 @@ pub(super) fn advice(ended: Option<ExitStatus>, log: &str) -> Option<&'static st
                 Some("a server has to stay in the foreground, such as nginx -g 'daemon off;'")
             }
             None => Some(
-                "a server has to listen on a TCP port; what it makes another program start, such as docker, \
-                 is in another network",
+                "a server has to listen on a TCP port, or of datagrams on a UDP port; one that needs longer: \
+                 --ready 60s; what it makes another program start, such as docker, is in another network",
             ),
             Some(_) => None,
         }

@@ -6,8 +6,11 @@ use crate::error::Error;
 use crate::measurement::journal::read_journal;
 use crate::measurement::{PROFILE_SCHEMA, Profile, RUN_SCHEMA, Run, Stored};
 use flate2::read::MultiGzDecoder;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+
+/// The most that is read of profiles, in bytes; those of a suite of forty rows have a tenth of it.
+const LARGEST_PROFILE: u64 = 256 << 20;
 
 /// Reads a stored run; damaged lines become warnings.
 ///
@@ -31,7 +34,7 @@ pub fn read(folder: &Path) -> Result<Stored, Error> {
 /// The profiles of a stored run; `None` where there are none, or none that this linerate can read.
 pub fn profile(folder: &Path) -> Option<Profile> {
     let file = existing(&folder.join(PROFILE_FILE)).ok()??;
-    let profile: Profile = serde_json::from_reader(BufReader::new(file)).ok()?;
+    let profile: Profile = serde_json::from_reader(BufReader::new(file.take(LARGEST_PROFILE))).ok()?;
     (profile.schema == PROFILE_SCHEMA && profile.is_sound()).then_some(profile)
 }
 

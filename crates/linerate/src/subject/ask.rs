@@ -4,19 +4,19 @@
 
 use super::sent;
 use crate::measurement::{Expectation, PlannedRequest};
-use linerate_contract::{WeightedRequest, crc32};
+use linerate_contract::{Nanos, WeightedRequest, crc32};
 use linerate_proto::http::request::build;
 use linerate_proto::http::response::{LastHead, Parser, ParserState};
 use linerate_proto::speech::spoken;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The hidden subcommand.
 pub const ASK: &str = "lab-ask";
-/// A server that answers later is not measured.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// The time for a response where no other one is given.
+pub const USUAL: Nanos = Nanos(10_000_000_000);
 /// A server that speaks another protocol answers its hello at once.
 const HELLO: Duration = Duration::from_millis(300);
 /// Bytes of a body that are shown.
@@ -36,6 +36,8 @@ pub struct Question {
     pub requests: Vec<PlannedRequest>,
     /// Each of them.
     pub times: u32,
+    /// A response that has not ended by then is none.
+    pub within: Nanos,
 }
 
 /// The outcome of one request: a line of the output.
@@ -79,10 +81,10 @@ impl Response {
 /// # Errors
 /// The server closed the connection, or what it sent is no response of HTTP/1.
 pub fn ask(question: &Question, mut answered: impl FnMut(Response)) -> Result<(), String> {
-    let address = question.address;
+    let (address, within) = (question.address, Duration::from(question.within));
     let failed = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => {
-            format!("{address}: no response within {TIMEOUT:?}")
+            format!("{address}: no response within {within:?}")
         }
         std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset => match protocol(address) {
             Some(protocol) => format!("{address}: it speaks {protocol}{}", option(protocol)),
@@ -95,13 +97,14 @@ pub fn ask(question: &Question, mut answered: impl FnMut(Response)) -> Result<()
     for request in question.requests.iter().flat_map(each) {
         let mut stream = match open.take() {
             Some(stream) => stream,
-            None => connect(address).map_err(failed)?,
+            None => connect(address, within).map_err(failed)?,
         };
         // As the load engine writes it.
         let WeightedRequest { path, request: sent, .. } = sent(request);
         let bytes = build(&path, &question.host, true, &sent).map_err(|refusal| refusal.to_string())?;
         stream.write_all(&bytes).map_err(failed)?;
-        let (response, stays_open) = read(&mut stream, &request.method).map_err(failed)?;
+        let mut bounded = Bounded { stream: &mut stream, end: Instant::now() + within, within, began: false };
+        let (response, stays_open) = read(&mut bounded, &request.method).map_err(failed)?;
         answered(response);
         open = stays_open.then_some(stream);
     }
@@ -127,8 +130,7 @@ const H2_HELLO: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 /// The protocol of a server that answers no request of HTTP/1, if that is found out.
 fn protocol(address: SocketAddr) -> Option<&'static str> {
     let spoken_after = |hello: &[u8]| {
-        let mut stream = connect(address).ok()?;
-        stream.set_read_timeout(Some(HELLO)).ok()?;
+        let mut stream = connect(address, HELLO).ok()?;
         stream.write_all(hello).ok()?;
         let mut start = [0; 16];
         let n = stream.read(&mut start).ok()?;
@@ -147,11 +149,50 @@ pub(super) fn option(protocol: &str) -> &'static str {
     }
 }
 
-fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
+fn connect(address: SocketAddr, within: Duration) -> std::io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+    stream.set_read_timeout(Some(within))?;
+    stream.set_write_timeout(Some(within))?;
     Ok(stream)
+}
+
+/// A connection on which a response has to end in time, also one that never ends and never rests.
+struct Bounded<'a> {
+    stream: &'a mut TcpStream,
+    end: Instant,
+    within: Duration,
+    /// A part of the response has come.
+    began: bool,
+}
+
+impl Bounded<'_> {
+    fn late(&self) -> std::io::Error {
+        match self.began {
+            true => {
+                std::io::Error::other(format!("a response began and did not end within {:?}", self.within))
+            }
+            false => std::io::ErrorKind::TimedOut.into(),
+        }
+    }
+}
+
+impl Read for Bounded<'_> {
+    fn read(&mut self, piece: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(self.late());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        match self.stream.read(piece) {
+            Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
+                Err(self.late())
+            }
+            other => {
+                self.began = true;
+                other
+            }
+        }
+    }
 }
 
 /// A response, and whether another request may follow on its connection.
@@ -214,6 +255,28 @@ mod tests {
         let until_closed = response("HTTP/1.0 200 OK\r\n\r\nhello").unwrap();
         assert_eq!(until_closed, (with_length.0, false));
         assert_eq!(response("HTTP/1.1 204 No Content\r\n\r\n").unwrap().0.bytes, 0);
+    }
+
+    #[test]
+    fn a_response_that_never_ends_is_told_from_none() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let mut silent = listener.accept().unwrap().0;
+            assert!(silent.read(&mut [0; 1024]).unwrap() > 0);
+            let mut endless = listener.accept().unwrap().0;
+            endless.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").unwrap();
+            while endless.write_all(b"1\r\nx\r\n").is_ok() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let request = serde_json::from_value(serde_json::json!({"method": "GET", "path": "/"})).unwrap();
+        let within = Nanos(100_000_000);
+        let question = Question { address, host: "x".into(), requests: vec![request], times: 1, within };
+        for words in ["no response within 100ms", "a response began and did not end within 100ms"] {
+            let reason = ask(&question, |_| {}).unwrap_err();
+            assert!(reason.ends_with(words), "{reason}");
+        }
     }
 
     #[test]

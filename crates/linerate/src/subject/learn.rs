@@ -2,7 +2,7 @@
 //! how long they have to be loaded until their rates and their CPU times are steady. `run.json` has all of it
 //! beside the plan.
 
-use super::ask::{ASK, Outcome, Question, Response, option};
+use super::ask::{ASK, Outcome, Question, Response, USUAL, option};
 use super::start::{Starter, of_lab, ready_within, until_ready};
 use super::windows::Windows;
 use super::{RESPONSES, Servers};
@@ -132,7 +132,8 @@ impl Learner {
             |one: &PlannedRequest| PlannedRequest { path: subject.path(load, one).to_owned(), ..one.clone() };
         let requests: Vec<PlannedRequest> = load.requests.iter().take(MOST_ASKED).map(request).collect();
         let n = requests.len();
-        let question = Question { address, host, requests, times: RESPONSES };
+        let question =
+            Question { address, host, requests, times: RESPONSES, within: ready_within(load).into() };
         let within = if server.is_started_here() { ready_within(load) } else { Duration::ZERO };
         let responses = until_ready(lab, within, |lab| {
             let (responses, reason) = self.asked(lab, &name, &question)?;
@@ -176,7 +177,8 @@ impl Learner {
         let (server, load) = (servers.server(index), &servers.load);
         let address = server.reached().filter(|_| !load.is_of_datagrams() && load.layer != Layer::Http)?;
         let request = PlannedRequest { path: "/".into(), ..load.requests.first()?.clone() };
-        let question = Question { address, host: address.to_string(), requests: vec![request], times: 1 };
+        let host = address.to_string();
+        let question = Question { address, host, requests: vec![request], times: 1, within: USUAL };
         let (responses, reason) = self.asked(lab, server.subject().name(), &question).ok()?;
         match (&responses[..], reason) {
             ([_, ..], _) if load.has_tls() => Some("it speaks HTTP without TLS: leave out --https".into()),
@@ -325,6 +327,9 @@ fn no_response(load: &PlannedLoad, name: &str, window: Nanos, done: &Done, other
         Layer::H2c => "; --h2 is HTTP/2 with prior knowledge, and with --https over TLS",
         Layer::H3 => "; --h3 is HTTP/3, over UDP",
         Layer::H2 => "; --h2 with --https is HTTP/2 by ALPN, and without it with prior knowledge",
+        _ if load.size.is_some() => {
+            "; a server has to send back what it gets: one of HTTP is compared without --tcp, --udp or --ws"
+        }
         _ => "",
     };
     let time = window.as_secs_f64();

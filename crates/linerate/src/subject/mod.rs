@@ -112,8 +112,13 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
         expect: Expectation::default(),
     };
     let requests = vec![request];
-    let question =
-        Question { address, host: target.host.clone(), requests: requests.clone(), times: RESPONSES };
+    let question = Question {
+        address,
+        host: target.host.clone(),
+        requests: requests.clone(),
+        times: RESPONSES,
+        within: ask::USUAL,
+    };
     let mut responses = Vec::new();
     ask::ask(&question, |response| responses.push(response)).map_err(|e| failed(&e))?;
     let expect = Response::common(&responses).unwrap_or_default();

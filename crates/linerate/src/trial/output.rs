@@ -25,6 +25,7 @@ pub(super) fn read_contract(run: &ClientRun) -> Result<Measurement, String> {
         uncounted: done.uncounted,
         stall: done.stall_ns,
         errors: done.errors,
+        causes: done.causes,
         latency: done.latency.map(Histogram::from),
         requests: done.requests.into_iter().map(request).collect(),
         connect: done.connect.map(Histogram::from),

@@ -189,9 +189,16 @@ fn check_datagrams(datagrams: &Datagrams) -> Result<(), String> {
     Ok(())
 }
 
+/// Such as `12 wrong_status: status 429 in place of 200`.
 fn kinds(measurement: &Measurement) -> String {
-    let kinds: Vec<String> =
-        measurement.errors.0.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    let causes = &measurement.causes.0;
+    let cause = |kind| causes.get(kind).map_or_else(String::new, |cause| format!(": {}", cause.text));
+    let kinds: Vec<String> = measurement
+        .errors
+        .0
+        .iter()
+        .map(|(kind, count)| format!("{count} {}{}", kind.name(), cause(kind)))
+        .collect();
     kinds.join(", ")
 }
 
@@ -210,7 +217,7 @@ mod tests {
     use super::*;
     use crate::measurement::RequestWindow;
     use crate::stats::check::LONGEST_STALL_WITH_LOSS;
-    use linerate_contract::{Bytes, ErrorKind, Errors};
+    use linerate_contract::{Bytes, Cause, ErrorKind, Errors};
 
     fn work(parameters: &[(&str, u64)], direction: &str) -> Work {
         let parameters = Parameters::from_pairs(parameters.iter().copied()).unwrap();
@@ -228,6 +235,15 @@ mod tests {
         let three = work(&[("bytes", 1_000), ("transfers", 3)], "client-reads");
         assert_eq!(three.check(&moved(3_000), TOLERATED_ERRORS), Ok(()));
         assert_eq!(work(&[("bytes", 1_000)], "both").check(&moved(2_000), TOLERATED_ERRORS), Ok(()));
+    }
+
+    #[test]
+    fn a_failure_has_the_first_cause_of_its_kind() {
+        let mut measured = Measurement { operations: 3, elapsed: Nanos(1), ..Measurement::default() };
+        measured.errors.add(ErrorKind::WrongStatus, 12);
+        measured.causes.note(ErrorKind::WrongStatus, || Cause::new("status 429 in place of 200"));
+        let reason = Work::Time(Nanos(1)).check(&measured, TOLERATED_ERRORS).unwrap_err();
+        assert!(reason.ends_with("3 succeeded: 12 wrong_status: status 429 in place of 200"), "{reason}");
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub fn build(run: &Run, journal: &Journal) -> Report {
     let suites: Vec<SuiteReport> = (0..run.suites.len()).map(suite).collect();
     let facts = facts::facts(run, &units, journal.unknown);
     let compared = judgement.and_then(|judgement| {
-        let seconds = journal.units.iter().map(|unit| unit.time().as_secs_f64()).sum();
+        let seconds =
+            journal.units.iter().map(|unit| unit.time().as_secs_f64()).fold(0.0, |all, time| all + time);
         comparison::build(run, &judgement, &suites, &units, seconds)
     });
     Report {

@@ -1,7 +1,7 @@
 //! A table of text, which each readable format draws.
 
 /// The first column names the row.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct TextTable {
     pub(crate) title: String,
     pub(crate) headers: Vec<String>,

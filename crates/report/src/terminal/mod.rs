@@ -2,6 +2,7 @@
 //! or, in the long form, every number.
 
 mod compact;
+mod narrow;
 
 use super::Style;
 use super::comparison::{self, Answer};
@@ -14,6 +15,7 @@ use comfy_table::{
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::BUILD_AXIS;
+use narrow::{fitted, requests_text};
 use std::fmt::Write;
 
 pub(super) fn render(report: &Report, style: Style) -> String {
@@ -65,8 +67,9 @@ fn answer_of_servers(report: &Report, answer: &Answer, style: Style) -> String {
         let _ = writeln!(text, "{}", coloured(&bold(&lines.join("\n"), style), colour(*verdict), style));
     }
     let mut table = empty(style, presets::NOTHING);
-    table.set_header(answer.table.headers.iter().map(|name| header(name, style)));
-    for (row, verdict) in answer.table.rows.iter().zip(&answer.verdicts) {
+    let shown = fitted(&answer.table, width(style) - INDENT.len());
+    table.set_header(shown.headers.iter().map(|name| header(name, style)));
+    for (row, verdict) in shown.rows.iter().zip(&answer.verdicts) {
         let last = row.len().saturating_sub(1);
         table.add_row(row.iter().enumerate().map(|(at, word)| {
             let cell = Cell::new(word);
@@ -97,37 +100,6 @@ fn answer_of_servers(report: &Report, answer: &Answer, style: Style) -> String {
         let _ = writeln!(text, "{}", indented(&wrapped(doubt, width(style) - INDENT.len())));
     }
     text
-}
-
-/// A row for each request, in a line. Where there is no room, the number of responses is left out first, then
-/// p99, then the end of names.
-fn requests_text(shown: &TextTable, style: Style) -> String {
-    const SHORTEST: usize = 12;
-    let rows = || std::iter::once(&shown.headers).chain(&shown.rows);
-    let widest = |at: usize| rows().map(|row| console::measure_text_width(&row[at]) + 2).max().unwrap_or(0);
-    let mut columns: Vec<usize> = (1..shown.headers.len()).collect();
-    let room = |columns: &[usize]| {
-        let others: usize = columns.iter().map(|at| widest(*at)).sum();
-        width(style).saturating_sub(INDENT.len() + others + 2)
-    };
-    for most in [4, 3] {
-        if room(&columns) < SHORTEST && columns.len() > most {
-            columns.remove(if columns[0] == 1 { 0 } else { columns.len() - 1 });
-        }
-    }
-    let longest = room(&columns).max(SHORTEST);
-    let mut table = empty(style, presets::NOTHING);
-    let names = columns.iter().map(|at| header(&shown.headers[*at], style));
-    table.set_header(std::iter::once(Cell::new("")).chain(names));
-    for row in &shown.rows {
-        let name = console::truncate_str(&row[0], longest, "...");
-        table.add_row(std::iter::once(&*name).chain(columns.iter().map(|at| &*row[*at])));
-    }
-    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    let title = format!(" {}", bold(&shown.title, style));
-    let lines = std::iter::once(title).chain([table.trim_fmt()]);
-    let lines = lines.chain(shown.notes.iter().map(|note| format!(" {note}")));
-    indented(&lines.collect::<Vec<_>>().join("\n")) + "\n\n"
 }
 
 const INDENT: &str = "  ";
@@ -342,26 +314,4 @@ fn header(name: &str, style: Style) -> Cell {
 
 fn bold(text: &str, style: Style) -> String {
     if style.colour { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_of_a_request_is_a_line_at_each_width_and_has_its_p50_and_its_change() {
-        let headers = ["by request", "responses", "failed", "p50 µs", "change", "95 % interval", "p99 µs"];
-        let row = ["GET /a/long/path", "24,000 -> 24,000", "0 -> 0", "120 -> 150", "+25 %", "(+24 to +26)"];
-        let row = row.into_iter().chain(["300 -> 400"]).map(str::to_owned).collect();
-        let table = TextTable::new("by request (half load)", headers).with_rows([row].into_iter());
-        for (width, left_out) in [(100, vec![]), (80, vec!["24,000"]), (60, vec!["24,000", "300 -> 400"])] {
-            let text = requests_text(&table, Style { width: Some(width), ..Style::default() });
-            assert_eq!(text.trim_end().lines().count(), 3, "{width}: {text}");
-            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{width}: {text}");
-            assert!(text.contains("GET /a/lo") && text.contains("120 -> 150   +25 %"), "{width}: {text}");
-            for word in ["24,000", "300 -> 400"] {
-                assert_eq!(!text.contains(word), left_out.contains(&word), "{width}: {text}");
-            }
-        }
-    }
 }
