@@ -58,7 +58,13 @@ pub(super) fn build(
     let plan = run.policy().verdict()?;
     let [base, head] = plan.arms();
     let pairs = judgement.pairs.iter().zip(by_request(run, judgement, units));
-    let of_pair = |(pair, by_request)| ComparedCell { by_request, ..cell(pair, suites, units) };
+    // That wait has its cause: a delayed acknowledgement.
+    let is_delayed =
+        run.learned.servers.iter().any(|server| server.warmup.is_some_and(|warmup| warmup.waits));
+    let of_pair = |(pair, by_request)| {
+        let cell = cell(pair, suites, units);
+        ComparedCell { by_request, waits_us: cell.waits_us.filter(|_| !is_delayed), ..cell }
+    };
     let cells: Vec<ComparedCell> = pairs.map(of_pair).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());

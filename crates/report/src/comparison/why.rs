@@ -136,8 +136,10 @@ const WAITS_FOR: &str = "look for a sleep, a lock that is held, or a service beh
 /// Delayed acknowledgements are a cause by themselves.
 fn waiting(cell: &ComparedCell) -> Option<String> {
     let [base, head] = cell.waits_us.filter(|_| cell.verdict == Verdict::Slower)?;
+    let meanwhile =
+        cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.counts);
     let is_delayed = |found: &CountDifference| found.count == Count::DelayedAcks && found.difference > 0.0;
-    if cell.counts.iter().any(is_delayed) {
+    if cell.counts.iter().chain(meanwhile).any(is_delayed) {
         return None;
     }
     let cpu = cell.findings.cpu().and_then(|cpu| Some(time(cpu.values?[1])));
