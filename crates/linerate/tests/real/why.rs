@@ -47,11 +47,13 @@ fn first(why: &Value) -> (String, f64) {
     )
 }
 
-/// True where no function is named, and others used the CPUs or the units do not decide: then no cost is
-/// certain.
+/// True where no function is named, and others used the CPUs, the units do not decide, or the answer says
+/// that the profile is too noisy for a certain cost.
 fn is_too_noisy(out: &Output, name: &str) -> bool {
     let decides = |line: &str| line.trim_start().starts_with("CPU/request ") && line.ends_with("more");
-    name.is_empty() && (out.stdout.contains("disturbed") || !out.stdout.lines().any(decides))
+    let says = |words: &str| out.stdout.contains(words);
+    let is_said = ["disturbed", "no function alone differs for certain", "no function is certain"];
+    name.is_empty() && (is_said.into_iter().any(says) || !out.stdout.lines().any(decides))
 }
 
 #[test]
@@ -127,21 +129,27 @@ fn a_row_of_a_suite_is_explained_beside_its_baseline() {
     assert_eq!(folder.read("report.html").matches("data:image/svg+xml;base64,").count(), 3);
 }
 
-/// The first line of a server in Python or Node.js, with a planted function and without.
+/// The first line of a server in Python or Node.js, with a planted function and without. The profile of four
+/// seconds of a machine that does other things names none at times, so it is made again, at most twice.
 fn first_of(name: &str, (file, text): (&str, &str), command: &str) -> Option<(Output, String)> {
     let program = command.split(' ').next().unwrap_or_default();
     if !Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success()) {
         crate::common::skip(&format!("no {program}"));
         return None;
     }
-    let folder = Folder::new(name);
-    fs::create_dir_all(folder.path()).unwrap();
-    fs::write(folder.path().join(file), text).unwrap();
-    let planted = format!("env PLANT_US=12 {command}");
-    let out = compare_within("20s", &folder, &[command, &planted, "-n", "v1", "-n", "v2", "--why"]);
-    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    let name = first(&why(&folder)).0;
-    Some((out, name))
+    let attempt = |number: u32| {
+        let folder = Folder::new(&format!("{name}-{number}"));
+        fs::create_dir_all(folder.path()).unwrap();
+        fs::write(folder.path().join(file), text).unwrap();
+        let planted = format!("env PLANT_US=12 {command}");
+        let out = compare_within("20s", &folder, &[command, &planted, "-n", "v1", "-n", "v2", "--why"]);
+        assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+        let name = first(&why(&folder)).0;
+        (out, name)
+    };
+    let mut all = (1..=3).map(attempt);
+    let first = all.next()?;
+    if first.1.is_empty() { all.find(|(_, name)| !name.is_empty()).or(Some(first)) } else { Some(first) }
 }
 
 #[test]
