@@ -48,8 +48,8 @@ build: setup
 	$(CARGO) build --release
 
 # The programs come first: they install what the tests need, and tests start them. Not with `cargo build`: it selects
-# other features for some libraries and compiles them twice. Most tests wait, so two run on each CPU. A check of the fuzz
-# targets links nothing, so libFuzzer is not compiled for it.
+# other features for some libraries and compiles them twice. Most tests wait, so two run on each CPU; one that failed runs
+# again by itself. A check of the fuzz targets links nothing, so libFuzzer is not compiled for it.
 test: setup
 	@scripts/browser
 	@. scripts/common.sh; have redis-check-rdb || apt_install redis-tools || true
@@ -58,7 +58,7 @@ test: setup
 	$(CARGO) test --workspace --no-run
 	CUSTOM_LIBFUZZER_PATH=/nowhere/libfuzzer.a RUSTFLAGS='--cfg fuzzing' $(CARGO) check --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz/check
 	$(TARGET)/debug/linerate systems --install $(TESTED) $(GO_ON)
-	RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --workspace --no-fail-fast
+	TESTS_AGAIN=1 RUST_TEST_THREADS=$$((2 * $$(nproc))) $(CARGO) test --workspace --no-fail-fast
 
 check: setup
 	$(CARGO) fmt --all --check

@@ -11,11 +11,12 @@ use std::time::Duration;
 const MS: u64 = 1_000_000;
 /// Between the parts of a response.
 const GAP: Duration = Duration::from_millis(20);
-/// A gap is never shorter than this, and the median is not longer unless the machine is busy.
+/// A response with a part after a gap takes longer than this, and one that arrives at once does not.
 const SHORTEST: u64 = 15 * MS;
 
-fn percentile(counts: &Counts, percent: f64) -> u64 {
-    counts.percentile(percent).unwrap()
+/// The sum of all values; each has three digits.
+fn sum(counts: &Counts) -> u64 {
+    counts.pairs.iter().map(|(value, count)| value * count).sum()
 }
 
 /// A server whose responses have these parts, `GAP` apart.
@@ -59,10 +60,13 @@ fn assert_ten_events(done: &Done, responses: u64) {
     assert_eq!((done.operations, done.errors.total()), (responses, 0), "{:?}", done.errors);
     let EventCounts { count, first, gap } = done.events.as_ref().unwrap();
     assert_eq!((*count, first.total(), gap.total()), (10 * responses, responses, 9 * responses));
-    assert!(gap.min >= SHORTEST / 2 && percentile(gap, 50.0) >= SHORTEST, "{gap:?}");
-    // Nine gaps are between the first event and the end.
+    // A client that was stopped reads two events at once: a gap is then longer and the next one shorter. The
+    // last event comes nine gaps after the first in any case, and it ends the response.
     let (latency, first_byte) = (done.latency.as_ref().unwrap(), done.first_byte.as_ref().unwrap());
-    assert!(latency.min >= 9 * SHORTEST && first.min < latency.min - 8 * SHORTEST, "{first:?}");
+    let events = sum(first) + sum(gap);
+    assert!(events / 1000 * 1002 >= responses * 9 * GAP.as_nanos() as u64, "{first:?} {gap:?}");
+    assert!(events <= sum(latency) / 1000 * 1002, "{first:?} {gap:?} {latency:?}");
+    assert!(first.min < latency.min / 2, "{first:?} {latency:?}");
     assert_eq!(first_byte.total(), responses);
     assert!(first_byte.max <= first.max, "{first_byte:?} {first:?}");
 }
@@ -116,7 +120,7 @@ fn lines_and_pieces_are_events_where_they_are_asked_for() {
         let EventCounts { count, first, gap } = Engine::start(&spec).done().events.unwrap();
         assert_eq!((count, first.total(), gap.total()), (each * 5, 5, (each - 1) * 5), "{kind}");
         let together = gap.pairs.iter().filter(|(value, _)| *value < MS / 100).map(|(_, n)| n).sum::<u64>();
-        assert_eq!(together, zeros * 5, "{kind}: {gap:?}");
+        assert!(together >= zeros * 5, "{kind}: {gap:?}");
     }
     let mut spec = client("rr", "127.0.0.1:1".parse().unwrap(), 0, 1);
     spec.set_option("events", "chunks");
@@ -153,8 +157,8 @@ fn the_first_byte_of_every_response_is_counted_also_of_those_that_arrive_at_once
         assert_eq!((latency.total(), first.total()), (10, 10));
         let slow =
             |counts: &Counts| counts.pairs.iter().filter(|p| p.0 >= SHORTEST).map(|p| p.1).sum::<u64>();
-        assert_eq!(slow(&latency), 5, "{latency:?}");
-        assert!(slow(&first) < 5, "{first:?}");
+        // A client that was stopped is slow with others, too.
+        assert!(slow(&latency) >= 5 && slow(&first) < slow(&latency), "{latency:?} {first:?}");
     }
     let at_once = in_parts(vec![whole]);
     assert!(Engine::start(&client("rr", at_once, 100, 20)).done().first_byte.is_none());
