@@ -47,6 +47,11 @@ impl Verdict {
         cells.map(open).reduce(Self::worse).unwrap_or(Self::Missing)
     }
 
+    /// True where the two differ for certain.
+    pub fn is_difference(self) -> bool {
+        matches!(self, Self::Slower | Self::Faster)
+    }
+
     /// The verdict on two readings of a cell that matters more to a user.
     pub fn worse(self, other: Self) -> Self {
         let rank = |verdict: Self| match verdict {

@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::journal;
 use crate::measurement::{Outcome, PairProfile, Sides};
 use crate::report::{self, comparison::ComparedCell};
-use crate::stats::verdict::Verdict;
 use crate::subject::Servers;
 use crate::trial::{self, Context};
 use std::time::Duration;
@@ -70,8 +69,8 @@ impl Session {
         let planned = &self.run.suites[suite];
         let pairs = planned.pairs.iter().filter(|pair| pair.no_duet.is_none());
         let pairs = pairs.filter_map(|pair| planned.places(pair)).filter(|[cell, base]| cell != base);
-        let is_different = |cell: &&ComparedCell| matches!(cell.verdict, Verdict::Slower | Verdict::Faster);
-        let differing: Vec<&ComparedCell> = compared.iter().filter(is_different).collect();
+        let differing: Vec<&ComparedCell> =
+            compared.iter().filter(|cell| cell.verdict.is_difference()).collect();
         let mut wanted: Vec<[usize; 2]> = pairs.collect();
         wanted.retain(|[cell, base]| {
             let ids = [cell, base].map(|at| &planned.cells[*at].id);

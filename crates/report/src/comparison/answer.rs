@@ -88,9 +88,7 @@ fn headline(cell: &ComparedCell, base: &NamedCommand, comparison: &ComparisonRep
         return format!("{name} could not be compared with {base}: {reason}");
     };
     let cpu = cell.findings.cpu();
-    let changed = |finding: Option<&Finding>| {
-        finding.is_some_and(|found| matches!(found.verdict, Verdict::Slower | Verdict::Faster))
-    };
+    let changed = |finding: Option<&Finding>| finding.is_some_and(|found| found.verdict.is_difference());
     let first = match cell.verdict {
         Verdict::Failed | Verdict::Missing => {
             let reason = cell.detail.as_deref().unwrap_or("it failed");
@@ -218,7 +216,7 @@ const NOTHING: f64 = 100.0;
 pub(super) fn interval_words(found: &Finding) -> String {
     match found.ci95 {
         Some([low, high]) if high > NOTHING * low => "(too wide)".to_owned(),
-        None if matches!(found.verdict, Verdict::Slower | Verdict::Faster) => "(each window)".to_owned(),
+        None if found.verdict.is_difference() => "(each window)".to_owned(),
         None => "(too few)".to_owned(),
         Some([low, high]) if found.ratio >= FACTOR => {
             let [low, high] = [low, high].map(|end| Digits::OF_FACTORS.text(end, Ends::Unknown));

@@ -14,6 +14,7 @@ mod reasons;
 mod requests;
 mod sentence;
 mod stored;
+mod waits;
 mod why;
 
 pub(super) use answer::{Answer, answer};
@@ -25,21 +26,21 @@ pub use model::*;
 pub(super) use reasons::{counted, reasons};
 pub use sentence::prospect;
 pub use stored::of_stored;
+use waits::waits;
 pub use why::with_profile;
 pub(crate) use why::{change_words, count_name, values};
 
 use crate::load::at_a_time;
 use crate::model::{CellReport, Comparison, SuiteReport};
 use linerate_analysis::judge::pairs::{
-    Confirmation, FailedUnit, JudgedPair, Judgement, Measure, Obstacle, by_request,
+    Confirmation, FailedUnit, JudgedPair, Judgement, Obstacle, by_request,
 };
 use linerate_analysis::judge::{SortedJournal, rounded_unit};
-use linerate_analysis::stats::bound::Bottleneck;
 use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
 use linerate_analysis::why::counts;
-use linerate_model::{HEAD, Learned, Metric, Outcome, PlannedComparison, Run, Sides, Subject, Unit};
+use linerate_model::{HEAD, Learned, Outcome, PlannedComparison, Run, Sides, Subject, Unit};
 use std::collections::BTreeMap;
 
 /// The note on servers that were never warm.
@@ -232,17 +233,6 @@ fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) ->
     }
 }
 
-/// The mean time of a response of base and head, where head waits without a busy CPU in its closed loop.
-fn waits(pair: &JudgedPair, [head, base]: [&CellReport; 2]) -> Option<[f64; 2]> {
-    let means = [base.latency_us.as_ref()?.mean, head.latency_us.as_ref()?.mean];
-    let value = |measure| pair.findings.by(measure).and_then(|found| Some(found.values?[1]));
-    let rate = value(Measure::Rate).filter(|_| head.unit.metric == Metric::OperationsPerSecond);
-    // Beside other processes it is not known what bound a trial.
-    let is_rarely_busy = rate.zip(value(Measure::Cpu)).is_some_and(|(rate, us)| rate * us / 1e6 < BUSY);
-    let is_idle = is_rarely_busy || head.bound_by == Some(Bottleneck::Waiting);
-    (!pair.is_paced && is_idle && means[1] >= LONGER * means[0]).then_some(means)
-}
-
 /// Why a pair has no verdict, where that needs a reason.
 fn detail(pair: &JudgedPair, cells: [&CellReport; 2]) -> Option<String> {
     match &pair.obstacle {
@@ -267,10 +257,6 @@ fn detail(pair: &JudgedPair, cells: [&CellReport; 2]) -> Option<String> {
     }
 }
 
-/// A response that takes this many times as long without a busy CPU is a wait.
-const LONGER: f64 = 1.5;
-/// A server that uses less of one CPU than this is not bound by it.
-const BUSY: f64 = 0.3;
 const CANNOT_BE_PAUSED: &str = "; in these units each side is stopped for 30 ms at a time, and alone it \
      was not: a server with a watchdog cannot be paused, turn that off";
 

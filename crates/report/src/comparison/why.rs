@@ -3,10 +3,9 @@
 use super::hints::{call_words, hints};
 use super::model::{ComparedCell, ComparisonReport, Reason, WhyReport};
 use super::name::named;
+use super::waits::{WAITS_FOR, waiting};
 use crate::model::Report;
-use crate::numbers::{share, time};
-use linerate_analysis::judge::pairs::Finding;
-use linerate_analysis::stats::verdict::Verdict;
+use crate::numbers::share;
 use linerate_analysis::why::{CostDifference, CountDifference, Explanation, FunctionDifference, explain};
 use linerate_model::{Count, PairProfile, Profile};
 
@@ -31,9 +30,7 @@ pub fn with_profile(mut report: Report, profile: Profile) -> Report {
         match (&mut report.comparison, suite) {
             (Some(comparison), _) => {
                 let Some(cell) = comparison.cells.iter_mut().find(is_own) else { continue };
-                let is_different =
-                    |found: &Finding| matches!(found.verdict, Verdict::Slower | Verdict::Faster);
-                let is_certain = cell.findings.cpu().is_some_and(is_different);
+                let is_certain = cell.findings.cpu().is_some_and(|found| found.verdict.is_difference());
                 cell.why = Some(WhyReport::new(pair, REQUEST, is_certain));
                 cell.hints = hints_of(cell);
             }
@@ -127,25 +124,7 @@ fn has_functions(cell: &ComparedCell) -> bool {
 
 /// True where a reason is wanted: the pair differs, or was profiled.
 fn is_asked(cell: &ComparedCell) -> bool {
-    cell.why.is_some() || matches!(cell.verdict, Verdict::Slower | Verdict::Faster)
-}
-
-const WAITS_FOR: &str = "look for a sleep, a lock that is held, or a service behind the server";
-
-/// Such as "v2 waits: a response takes 10.6 ms, 26 µs of it CPU time, and CPUs are idle (baseline: 29 µs)".
-/// Delayed acknowledgements are a cause by themselves.
-fn waiting(cell: &ComparedCell) -> Option<String> {
-    let [base, head] = cell.waits_us.filter(|_| cell.verdict == Verdict::Slower)?;
-    let meanwhile =
-        cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.counts);
-    let is_delayed = |found: &CountDifference| found.count == Count::DelayedAcks && found.difference > 0.0;
-    if cell.counts.iter().chain(meanwhile).any(is_delayed) {
-        return None;
-    }
-    let cpu = cell.findings.cpu().and_then(|cpu| Some(time(cpu.values?[1])));
-    let cpu = cpu.map_or_else(String::new, |cpu| format!(", {cpu} of it CPU time,"));
-    let (id, takes, before) = (&cell.id, time(head), time(base));
-    Some(format!("{id} waits: a response takes {takes}{cpu} and CPUs are idle (baseline: {before})"))
+    cell.why.is_some() || cell.verdict.is_difference()
 }
 
 fn hints_of(cell: &ComparedCell) -> Vec<String> {
