@@ -232,6 +232,9 @@ pub(super) fn measure(
     let end = end.and_then(|end| cleaned.map(|()| end));
     let folder = session.folder();
     let mut report = report::build(session.run(), session.made());
+    if let (Err(error), false, Some(comparison)) = (&end, has_units, &mut report.comparison) {
+        comparison.never_began(&error.to_string());
+    }
     if let (Ok(End::Complete), Some(file), Some(comparison)) = (&end, history, &report.comparison) {
         let kept = || folder.map_or(Ok(()), |folder| history::keep(file, folder, comparison));
         warn(history::append(file, &report, comparison).and_then(|()| kept()));

@@ -9,7 +9,7 @@ use crate::output::note;
 use crate::report::comparison::{ComparisonReport, HistoryEntry, entries, newest_of, with_profile};
 use crate::report::model::Report;
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -68,8 +68,11 @@ pub(super) fn with_files(mut report: Report, folder: &Path) -> Report {
 
 /// The lines that gates have written.
 fn written(path: &Path) -> Result<String, Error> {
-    let file = bounded::existing(path)?;
-    bounded::whole(path, file.ok_or(ErrorKind::NotFound.into()).map_err(Error::file(path))?)
+    let missing = || {
+        let place = path.display();
+        Error::Input(format!("{place}: there is no such file; `linerate gate --history {place}` writes it"))
+    };
+    bounded::whole(path, bounded::existing(path)?.ok_or_else(missing)?)
 }
 
 fn line(entry: &HistoryEntry) -> String {

@@ -134,11 +134,13 @@ fn what_does_not_serve_is_an_error_with_the_way_out() {
         ("./server.py", 2, &["server.py is not executable: chmod +x"]),
         ("./nothing", 2, &["nothing: No such file"]),
     ] {
-        let out = compare(&folder, &[good, other, "-n", "good", "-n", "odd"]);
+        let out = compare(&folder, &[good, other, "-n", "good", "-n", "odd", "--json", "-"]);
         assert_eq!(out.status, status, "{other}: {}{}", out.stdout, out.stderr);
         for part in parts {
             assert!(out.stderr.contains(part), "{other}: {part}: {}", out.stderr);
         }
+        // Who reads the report alone has the cause, too.
+        assert!(status == 2 || out.stdout.contains(parts[0]), "{other}: {}", out.stdout);
         let _ = fs::remove_dir_all(folder.path().join("out"));
     }
 }

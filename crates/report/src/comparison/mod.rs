@@ -106,10 +106,7 @@ pub(super) fn build(
         written: plan.written.iter().map(made::written).collect(),
         history: Vec::new(),
     };
-    comparison.sentence = match comparison.commands.is_empty() {
-        true => sentence::sentence(&comparison),
-        false => answer::sentence(&comparison),
-    };
+    comparison.sentence = in_one_sentence(&comparison);
     Some(comparison)
 }
 
@@ -198,6 +195,21 @@ fn tried(judgement: &Judgement) -> (u32, f64) {
 }
 
 /// A pair as a cell of the report: its findings, and the reason where it has no verdict.
+fn in_one_sentence(comparison: &ComparisonReport) -> String {
+    match comparison.commands.is_empty() {
+        true => sentence::sentence(comparison),
+        false => answer::sentence(comparison),
+    }
+}
+
+impl ComparisonReport {
+    /// Takes the reason why nothing was measured, such as a command that ended at its start.
+    pub fn never_began(&mut self, reason: &str) {
+        self.cells.iter_mut().for_each(|cell| cell.detail = Some(reason.to_owned()));
+        self.sentence = in_one_sentence(self);
+    }
+}
+
 fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) -> ComparedCell {
     let suite = &suites[pair.suite];
     let [head, base] = pair.places.map(|place| &suite.cells[place]);

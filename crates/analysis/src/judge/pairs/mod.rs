@@ -209,7 +209,8 @@ impl<'a> Compared<'a> {
             places: self.place.cells,
             metric: self.metric,
             tried: self.units.len() as u32,
-            seconds: self.units.iter().map(|unit| unit.time().as_secs_f64()).sum(),
+            // The sum of no numbers is -0.0.
+            seconds: self.units.iter().map(|unit| unit.time().as_secs_f64()).fold(0.0, |all, one| all + one),
             cpu_alone: [head, base].map(|cell| self.cpu_alone(cell)),
             alone: few_trials([head, base], &self.units, self.metric),
             is_cpu_first,
