@@ -47,27 +47,45 @@ fn first(why: &Value) -> (String, f64) {
     )
 }
 
-/// True where no function is named, and others used the CPUs, the units do not decide, or the answer says
-/// that the profile is too noisy for a certain cost.
-fn is_too_noisy(out: &Output, name: &str) -> bool {
-    let decides = |line: &str| line.trim_start().starts_with("CPU/request ") && line.ends_with("more");
-    let says = |words: &str| out.stdout.contains(words);
-    let is_said = ["disturbed", "no function alone differs for certain", "no function is certain"];
-    name.is_empty() && (is_said.into_iter().any(says) || !out.stdout.lines().any(decides))
+/// The answer of a comparison of which one side has a planted function, with the name of the first function
+/// and its cost. A profile of four seconds names none at times where the machine does other things, so the
+/// comparison is made again, at most twice.
+fn until_named(compared: impl Fn(u32) -> (Folder, Output)) -> (Folder, Output, String, f64) {
+    let mut all = (1..=3).map(|number| {
+        let (folder, out) = compared(number);
+        assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+        let (name, difference) = first(&why(&folder));
+        (folder, out, name, difference)
+    });
+    let mut last = all.next().unwrap();
+    while last.2.is_empty() {
+        let Some(next) = all.next() else { break };
+        last = next;
+    }
+    last
+}
+
+/// True where no function is named since others used the CPUs.
+fn is_disturbed(out: &Output, name: &str) -> bool {
+    name.is_empty() && out.stdout.contains("disturbed")
 }
 
 #[test]
 fn a_planted_function_is_the_first_line_and_is_shown_again_from_the_stored_run() {
     let Some(_machine) = machine() else { return };
-    let Some(folder) = workplace("why-function") else { return };
-    let out = compare(&folder, &["./server", "env PLANT_US=6 ./server", "-n", "v1", "-n", "v2", "--why"]);
-    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-    let why = why(&folder);
-    let (name, difference) = first(&why);
-    if is_too_noisy(&out, &name) {
+    if workplace("why-function-1").is_none() {
+        return;
+    }
+    let (folder, out, name, difference) = until_named(|number| {
+        let folder = workplace(&format!("why-function-{number}")).unwrap();
+        let words = ["./server", "env PLANT_US=6 ./server", "-n", "v1", "-n", "v2", "--why"];
+        let out = compare(&folder, &words);
+        (folder, out)
+    });
+    if is_disturbed(&out, &name) {
         return crate::common::skip("others used the CPUs");
     }
-    assert!(name == "audit_request" && difference > 0.0, "{why}");
+    assert!(name == "audit_request" && difference > 0.0, "{}", out.stdout);
     let line = out.stdout.lines().find(|line| line.trim_start().starts_with("why ")).unwrap_or_default();
     assert!(line.contains("audit_request") && line.contains("0.0 -> "), "{}", out.stdout);
     let is_of_answer = |line: &&str| !line.trim_start().starts_with("warning: ");
@@ -129,27 +147,22 @@ fn a_row_of_a_suite_is_explained_beside_its_baseline() {
     assert_eq!(folder.read("report.html").matches("data:image/svg+xml;base64,").count(), 3);
 }
 
-/// The first line of a server in Python or Node.js, with a planted function and without. The profile of four
-/// seconds of a machine that does other things names none at times, so it is made again, at most twice.
+/// The first line of a server in Python or Node.js, with a planted function and without.
 fn first_of(name: &str, (file, text): (&str, &str), command: &str) -> Option<(Output, String)> {
     let program = command.split(' ').next().unwrap_or_default();
     if !Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success()) {
         crate::common::skip(&format!("no {program}"));
         return None;
     }
-    let attempt = |number: u32| {
+    let (_folder, out, name, _) = until_named(|number| {
         let folder = Folder::new(&format!("{name}-{number}"));
         fs::create_dir_all(folder.path()).unwrap();
         fs::write(folder.path().join(file), text).unwrap();
         let planted = format!("env PLANT_US=12 {command}");
         let out = compare_within("20s", &folder, &[command, &planted, "-n", "v1", "-n", "v2", "--why"]);
-        assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-        let name = first(&why(&folder)).0;
-        (out, name)
-    };
-    let mut all = (1..=3).map(attempt);
-    let first = all.next()?;
-    if first.1.is_empty() { all.find(|(_, name)| !name.is_empty()).or(Some(first)) } else { Some(first) }
+        (folder, out)
+    });
+    Some((out, name))
 }
 
 #[test]
@@ -164,7 +177,7 @@ fn a_planted_function_of_python_is_the_first_line() {
     let Some(python) = all.into_iter().find(has_names) else { return crate::common::skip("no Python 3.12") };
     let found = first_of("why-python", source!("server.py"), &format!("{python} server.py"));
     let Some((out, name)) = found else { return };
-    assert!(is_too_noisy(&out, &name) || name.starts_with("audit_request:"), "{name}\n{}", out.stdout);
+    assert!(is_disturbed(&out, &name) || name.starts_with("audit_request:"), "{name}\n{}", out.stdout);
 }
 
 #[test]
@@ -186,5 +199,5 @@ require('http').createServer((request, answer) => {
     let found = first_of("why-node", ("server.js", server), "node server.js");
     let Some((out, name)) = found else { return };
     // Its compiler may put the function into the one that calls it.
-    assert!(is_too_noisy(&out, &name) || name.contains("server.js:"), "{name}\n{}", out.stdout);
+    assert!(is_disturbed(&out, &name) || name.contains("server.js:"), "{name}\n{}", out.stdout);
 }
