@@ -30,6 +30,8 @@ mod datagram_clients;
 mod datagram_servers;
 mod h2_clients;
 mod quic;
+#[path = "../load/quic_peer.rs"]
+mod quic_peer;
 mod servers;
 mod subject;
 
