@@ -88,8 +88,7 @@ mod tests {
             polls
         };
         assert_eq!(polls_within(Duration::from_millis(20)), 20);
-        let most = polls_within(READY_DEADLINE);
-        assert!(most < 500, "{most} polls");
-        assert!(polls_within(10 * READY_DEADLINE) < 5 * most);
+        let polls = polls_within(READY_DEADLINE);
+        assert!(polls < 500, "{polls} polls");
     }
 }

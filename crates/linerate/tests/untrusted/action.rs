@@ -48,6 +48,9 @@ fn the_action_publishes_what_its_gate_wrote_and_takes_no_word_from_the_checkout(
     for file in ["linerate-gate/comment.md", ".linerate/gate/comment.md", "--evil"] {
         fs::write(checkout.join(file), "LGTM").unwrap();
     }
+    // Of a step before, or of a gate before on the same machine.
+    fs::create_dir(folder.path().join("linerate-gate")).unwrap();
+    fs::write(folder.path().join("linerate-gate/comment.md"), "LGTM").unwrap();
     let mut command = step(&script("action.yml"), &folder);
     command.current_dir(&checkout);
     for (name, value) in
