@@ -3,14 +3,14 @@
 use crate::Row;
 use crate::common::{Engine, good_certificates};
 use crate::quic_peer::{Peer, serving, trusting, turning};
-use crate::subject::{MOST_MEMORY, Served, client, result};
+use crate::subject::{MOST_MEMORY, Served, client, fails, result};
 use bytes::Bytes;
-use linerate_contract::{ErrorKind, Nanos, Tls};
-use quinn_proto::{ClientConfig, Dir, StreamId, VarInt};
+use linerate_contract::{ErrorKind, Nanos, Spec, Tls};
+use quinn_proto::{ClientConfig, Connection, Dir, StreamId, VarInt};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// An attack; the peers that it returns stay while an honest client works.
 type Attack = fn(SocketAddr, &ClientConfig) -> Vec<Peer>;
@@ -18,11 +18,15 @@ type Attack = fn(SocketAddr, &ClientConfig) -> Vec<Peer>;
 /// How long a server is there.
 const PRESENT: Duration = Duration::from_secs(15);
 
+/// The most memory of a server with 4,000 connections: the state of one in the library has 16 KiB.
+const IDLE_MEMORY: u64 = 96 << 20;
+
 /// Name, layers, attack, and the most memory of the server.
 const CLIENTS: &[(&str, &[&str], Attack, u64)] = &[
     ("leave 256 heads unfinished, 20 of them", &["h3"], heads, MOST_MEMORY),
     ("begin 6,000 handshakes and go on with none", &["h3", "quic"], handshakes, MOST_MEMORY),
-    ("are idle, 1,000 of them", &["h3", "quic"], idle, MOST_MEMORY),
+    ("are idle, 4,000 of them", &["h3", "quic"], idle, IDLE_MEMORY),
+    ("begin streams with one direction without end", &["h3", "quic"], streams, MOST_MEMORY),
 ];
 
 pub(crate) fn rows() -> Vec<Row> {
@@ -51,6 +55,13 @@ pub(crate) fn rows() -> Vec<Row> {
             result(&spec);
         };
         rows.push(Row::new(format!("{layer}: a server that fills streams of its own"), run));
+        let of_streams = (identity.clone(), tls.clone());
+        let run = move || {
+            let address = turning(serving(&of_streams.0, layer), PRESENT, |connection, _| begin(connection));
+            let spec = client(layer, "rr", address, &of_streams.1);
+            fails(&Spec { timeout_ns: Nanos(2_000_000_000), ..spec }, &[ErrorKind::Timeout]);
+        };
+        rows.push(Row::new(format!("{layer}: a server that begins streams without end"), run));
         let (identity, tls) = (identity.clone(), tls.clone());
         let run = move || {
             let mut config = serving(&identity, layer);
@@ -106,9 +117,9 @@ fn handshakes(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
 
 fn idle(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
     let mut peer = Peer::new(None);
-    for _ in 0..20 {
-        (0..50).for_each(|_| peer.connect(to, config));
-        peer.until_quiet(Duration::from_millis(100), |_, _| {});
+    for _ in 0..40 {
+        (0..100).for_each(|_| peer.connect(to, config));
+        peer.until_quiet(Duration::from_millis(60), |_, _| {});
     }
     vec![peer]
 }
@@ -122,4 +133,28 @@ fn flooding(identity: &Tls, layer: &str) -> SocketAddr {
             while connection.send_stream(*id).write_chunks(&mut [piece.clone()]).is_ok() {}
         }
     })
+}
+
+/// For two seconds, as many at a time as there may be, whole ones of an unknown kind.
+fn streams(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
+    let mut peer = Peer::new(None);
+    peer.connect(to, config);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        peer.turn(&mut |connection, _| {
+            if begun.elapsed() < Duration::from_secs(2) {
+                begin(connection);
+            }
+        });
+    }
+    vec![peer]
+}
+
+/// Begins and ends all streams with one direction that there may be now; a type of 0x21 is reserved (RFC 9114,
+/// section 6.2.3).
+fn begin(connection: &mut Connection) {
+    while let Some(id) = connection.streams().open(Dir::Uni) {
+        let _ = connection.send_stream(id).write(&[0x21; 1_000]);
+        let _ = connection.send_stream(id).finish();
+    }
 }
