@@ -195,7 +195,7 @@ impl Read for Bounded<'_> {
     }
 }
 
-/// A response whose body has at most `longest` bytes, and whether another request may follow on its connection.
+/// A response whose body has at most `longest` bytes, and whether another request may follow.
 fn read(stream: &mut impl Read, method: &str, longest: usize) -> std::io::Result<(Response, bool)> {
     let invalid = |what: String| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
     let too_long = || invalid(format!("a body of more than {longest} bytes"));

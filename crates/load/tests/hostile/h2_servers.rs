@@ -186,7 +186,7 @@ fn begin(peer: &mut dyn Peer, settings: &[u8]) {
     wait();
 }
 
-/// Sends its settings, reads until the first request, and sends `first`, and `again` until the client has gone.
+/// Sends settings, reads until the first request, and sends `first`, and `again` until the client has gone.
 fn flood(peer: &mut dyn Peer, first: &[u8], again: &[u8]) {
     if request(peer, true).is_none() {
         return;

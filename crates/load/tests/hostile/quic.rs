@@ -135,7 +135,7 @@ fn flooding(identity: &Tls, layer: &str) -> SocketAddr {
     })
 }
 
-/// For two seconds, as many at a time as there may be, whole ones of an unknown kind.
+/// Streams of an unknown kind, as many at a time as there may be, for two seconds.
 fn streams(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
     let mut peer = Peer::new(None);
     peer.connect(to, config);
@@ -150,8 +150,8 @@ fn streams(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
     vec![peer]
 }
 
-/// Begins and ends all streams with one direction that there may be now; a type of 0x21 is reserved (RFC 9114,
-/// section 6.2.3).
+/// Begins and ends all streams with one direction that there may be now; a type of 0x21 is reserved (RFC
+/// 9114, section 6.2.3).
 fn begin(connection: &mut Connection) {
     while let Some(id) = connection.streams().open(Dir::Uni) {
         let _ = connection.send_stream(id).write(&[0x21; 1_000]);
