@@ -18,8 +18,6 @@ const MANY: u64 = 4_000;
 
 /// Over TLS a handshake takes long without optimisation; the bounds are those of as many connections.
 const MANY_OVER_TLS: usize = 1_000;
-/// The most memory of a server with 15,000 idle connections.
-const IDLE_MEMORY: u64 = 128 << 20;
 
 const CLIENTS: &[(&str, Attack)] = &[
     ("leave a block of fields unfinished, 4,000 of them", blocks),
@@ -29,6 +27,10 @@ const CLIENTS: &[(&str, Attack)] = &[
     ("ask on 256 streams and read nothing, 4,000 of them", requests),
     ("fill the table of fields, 4,000 of them", tables),
 ];
+
+/// Attacks over TLS: the name, and what is sent behind the handshake.
+const OVER_TLS: &[(&str, fn() -> Vec<u8>)] =
+    &[("leave a block of fields unfinished", block), ("ping and read nothing", ping), ("are idle", Vec::new)];
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
@@ -40,16 +42,10 @@ pub(crate) fn rows() -> Vec<Row> {
             rows.push(Row::new(format!("{layer}: clients that {what}"), run));
         }
     }
-    // Each has 3 KiB of kernel memory at each end, and less here.
-    let run = || attacked_by_many("h2c", &Tls::default(), &Tls::default(), idle, IDLE_MEMORY);
+    let run = || attacked_by_many("h2c", &Tls::default(), &Tls::default(), idle, MOST_MEMORY);
     rows.push(Row::new("h2c: clients that are idle, 15,000 of them".into(), run));
     let (identity, tls) = good_certificates();
-    let over_tls: [(&str, fn() -> Vec<u8>); 3] = [
-        ("leave a block of fields unfinished", block),
-        ("ping and read nothing", ping),
-        ("are idle", Vec::new),
-    ];
-    for (what, bytes) in over_tls {
+    for (what, bytes) in OVER_TLS {
         let (identity, tls) = (identity.clone(), tls.clone());
         let run = move || {
             let attack = |to| many_over_tls(to, &tls, &begun(&bytes()));
