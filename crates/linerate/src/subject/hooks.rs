@@ -17,9 +17,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a setup may take where nothing else is given: it may be a build.
-const SETUP: Duration = Duration::from_mins(30);
+const SETUP: Duration = Duration::from_secs(30 * 60);
 /// How long a cleanup may take.
-const CLEANUP: Duration = Duration::from_mins(5);
+const CLEANUP: Duration = Duration::from_secs(5 * 60);
 /// Lines of a failed command that are shown: the last ones contain the error.
 const LINES: usize = 12;
 /// Bytes of the output that are kept.
