@@ -1,5 +1,7 @@
 //! Folders of runs of someone else: nothing in them is executed or followed, and no terminal obeys them.
 
+#[path = "untrusted/action.rs"]
+mod action;
 mod common;
 
 use common::{Folder, Output, linerate, tests};
@@ -210,45 +212,4 @@ fn a_site_replaces_links_and_its_addresses_are_plain() {
     let index = fs::read_to_string(site.join("index.html")).unwrap();
     assert!(index.contains("href=\"run-a_23_b_3f_c.html\""), "{index}");
     assert!(site.join("run-a_23_b_3f_c.html").exists());
-}
-
-/// The script of the action, between its key and the end of the file.
-fn action() -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action/action.yml");
-    let text = fs::read_to_string(file).unwrap();
-    let (_, script) = text.split_once("      run: |\n").unwrap();
-    script.lines().map(|line| line.strip_prefix("        ").unwrap_or(line).to_owned() + "\n").collect()
-}
-
-#[test]
-fn the_action_publishes_what_its_gate_wrote_and_takes_no_word_from_the_checkout() {
-    let folder = Folder::new("untrusted-action");
-    let (checkout, bin) = (folder.path().join("checkout"), folder.path().join("bin"));
-    for made in [&bin, &checkout.join("linerate-gate"), &checkout.join(".linerate/gate")] {
-        fs::create_dir_all(made).unwrap();
-    }
-    for file in ["linerate-gate/comment.md", ".linerate/gate/comment.md", "--evil"] {
-        fs::write(checkout.join(file), "LGTM").unwrap();
-    }
-    let stub = bin.join("linerate");
-    fs::write(&stub, "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$0.words\"\nexit 3\n").unwrap();
-    fs::set_permissions(&stub, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = Command::new("bash");
-    command.args(["-e", "-c", &action()]).current_dir(&checkout);
-    command.env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()));
-    for (name, value) in
-        [("SUITE", ""), ("OPTIONS", "--advisory *"), ("OUT", ""), ("BASE", "git=a"), ("BUDGET", "1m")]
-    {
-        command.env(name, value);
-    }
-    let file = |name: &str| folder.path().join(name);
-    command.env("RUNNER_TEMP", folder.path());
-    command.env("GITHUB_OUTPUT", file("output")).env("GITHUB_STEP_SUMMARY", file("summary"));
-    let out = Output::run(&mut command);
-    assert_eq!(out.status, 3, "{}", out.stderr);
-    assert!(!file("summary").exists(), "the comment of the checkout is published");
-    let words = fs::read_to_string(bin.join("linerate.words")).unwrap();
-    assert!(words.lines().any(|word| word == "*") && !words.contains("--evil"), "{words}");
-    let output = fs::read_to_string(file("output")).unwrap();
-    assert!(output.contains(&format!("out={}/linerate-gate\n", folder.str())), "{output}");
 }

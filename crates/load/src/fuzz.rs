@@ -4,6 +4,7 @@
 //! `cargo test` runs all of them over `fuzz/seeds`, so that each finding stays mended.
 
 pub use crate::layer::kcp::fuzz_kcp as kcp;
+pub use crate::layer::quic::fuzz::{QuicEnds, fuzz_quic as quic};
 pub use crate::layer::udp::fuzz_datagrams as datagrams;
 pub use crate::layer::wire::tls::{fuzz_handshake as tls_handshake, fuzz_records as tls_records};
 
@@ -296,6 +297,8 @@ mod tests {
         let mut spec = Spec::new(Role::Server, linerate_contract::Layer::Tls, Workload::Rr);
         let certificate = authority.clone();
         spec.tls = Some(Tls { certificate, key, authority, name: "linerate.test".into() });
+        let quic_ends = QuicEnds::new(spec.tls.as_ref().unwrap());
+        each_seed("quic", |input| quic(&quic_ends, input));
         let ends = (TlsAcceptor::new(&spec).unwrap(), TlsConnector::new(&spec).unwrap());
         each_seed("tls_handshake", |input| tls_handshake(&ends.0, &ends.1, input));
     }

@@ -67,6 +67,11 @@ pub struct PlannedLoad {
     /// How long a server may take until its first expected response; `None`: the usual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Nanos>,
+    /// How long each setup and each cleanup may take; `None`: the usual times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup_within: Option<Nanos>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cleanup_within: Option<Nanos>,
 }
 
 impl PlannedLoad {

@@ -60,11 +60,35 @@ impl Namespaces {
                 }
                 // One request for each line would make a system that prints a lot late.
                 Ready::Listen | Ready::Datagrams => {
-                    let pause = (begin.elapsed() / PART_OF_START).clamp(READY_POLL[0], READY_POLL[1]);
-                    let next_poll = Instant::now() + pause;
+                    let next_poll = Instant::now() + pause(begin.elapsed());
                     while self.process_event(next_poll)? {}
                 }
             }
         }
+    }
+}
+
+/// The time until the next poll of a start that takes as long as this so far.
+fn pause(so_far: Duration) -> Duration {
+    (so_far / PART_OF_START).clamp(READY_POLL[0], READY_POLL[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_start_is_polled_seldom_and_a_fast_one_at_once() {
+        let polls_within = |limit: Duration| {
+            let (mut at, mut polls) = (Duration::ZERO, 0);
+            while at < limit {
+                at += pause(at);
+                polls += 1;
+            }
+            polls
+        };
+        assert_eq!(polls_within(Duration::from_millis(20)), 20);
+        let polls = polls_within(READY_DEADLINE);
+        assert!(polls < 500, "{polls} polls");
     }
 }

@@ -121,6 +121,8 @@ impl CompareFlags {
             volumes,
             environment: subjects.env.iter().cloned().collect(),
             ready: subjects.ready.map(Nanos::from),
+            setup_within: subjects.setup_time.map(Nanos::from),
+            cleanup_within: subjects.cleanup_time.map(Nanos::from),
         })
     }
 }

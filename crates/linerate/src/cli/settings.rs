@@ -70,6 +70,14 @@ pub struct SubjectFlags {
     #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub cleanup: Vec<String>,
 
+    /// How long each setup may take; then it is ended, and the run, too [default: 30m]
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = span)]
+    pub setup_time: Option<Duration>,
+
+    /// How long each cleanup may take; then it is ended, and that is an error [default: 5m]
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = span)]
+    pub cleanup_time: Option<Duration>,
+
     /// Shell command that builds a revision, run in a clone of it
     #[arg(hide_short_help = true, long, value_name = "COMMAND")]
     pub build: Option<String>,

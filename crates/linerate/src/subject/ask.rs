@@ -6,7 +6,7 @@ use super::sent;
 use crate::measurement::{Expectation, PlannedRequest};
 use linerate_contract::{Nanos, WeightedRequest, crc32};
 use linerate_proto::http::request::build;
-use linerate_proto::http::response::{LastHead, Parser, ParserState};
+use linerate_proto::http::response::{BodyFraming, LastHead, Parser, ParserState};
 use linerate_proto::speech::spoken;
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
@@ -104,7 +104,7 @@ pub fn ask(question: &Question, mut answered: impl FnMut(Response)) -> Result<()
         let bytes = build(&path, &question.host, true, &sent).map_err(|refusal| refusal.to_string())?;
         stream.write_all(&bytes).map_err(failed)?;
         let mut bounded = Bounded { stream: &mut stream, end: Instant::now() + within, within, began: false };
-        let (response, stays_open) = read(&mut bounded, &request.method).map_err(failed)?;
+        let (response, stays_open) = read(&mut bounded, &request.method, LONGEST).map_err(failed)?;
         answered(response);
         open = stays_open.then_some(stream);
     }
@@ -195,9 +195,10 @@ impl Read for Bounded<'_> {
     }
 }
 
-/// A response, and whether another request may follow on its connection.
-fn read(stream: &mut impl Read, method: &str) -> std::io::Result<(Response, bool)> {
+/// A response whose body has at most `longest` bytes, and whether another request may follow.
+fn read(stream: &mut impl Read, method: &str, longest: usize) -> std::io::Result<(Response, bool)> {
     let invalid = |what: String| std::io::Error::new(std::io::ErrorKind::InvalidData, what);
+    let too_long = || invalid(format!("a body of more than {longest} bytes"));
     let (mut parser, mut last) = (Parser::new(method == "HEAD"), LastHead::default());
     let (mut body, mut received, mut piece) = (Vec::new(), Vec::new(), vec![0; PIECE]);
     let rest = loop {
@@ -218,10 +219,18 @@ fn read(stream: &mut impl Read, method: &str) -> std::io::Result<(Response, bool
         if let ParserState::Complete { rest } = fed.map_err(no_http)? {
             break rest;
         }
-        if body.len() > LONGEST {
-            return Err(invalid("a response of more than 1 GiB".into()));
+        // A length that is too large is known from the head.
+        let announced = match parser.head().map(|head| head.framing) {
+            Some(BodyFraming::Length(length)) => length,
+            _ => 0,
+        };
+        if announced > longest as u64 || body.len() > longest {
+            return Err(too_long());
         }
     };
+    if body.len() > longest {
+        return Err(too_long());
+    }
     let head = parser.head().expect("the response is complete");
     let json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
     let (bytes, crc32) = (body.len() as u64, crc32(&body));
@@ -238,7 +247,32 @@ mod tests {
     use super::*;
 
     fn response(response: &str) -> Result<(Response, bool), String> {
-        read(&mut response.as_bytes(), "GET").map_err(|e| e.to_string())
+        read(&mut response.as_bytes(), "GET", LONGEST).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_body_that_is_too_long_is_refused_and_not_cut() {
+        let huge = "HTTP/1.1 200 OK\r\nContent-Length: 1073741825\r\n\r\n";
+        assert_eq!(response(huge).unwrap_err(), "a body of more than 1073741824 bytes");
+        let head = read(&mut huge.as_bytes(), "HEAD", LONGEST).unwrap().0;
+        assert_eq!(head.bytes, 0, "a length of HEAD is that of no body");
+        let chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+        for whole in
+            [chunks, "HTTP/1.1 200 OK\r\n\r\nhello", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"]
+        {
+            // Byte by byte, and at once.
+            let one_by_one = whole.bytes().map(|byte| [byte]).collect::<Vec<_>>();
+            let read_with = |longest| {
+                let slow =
+                    one_by_one.iter().fold(Box::new(std::io::empty()) as Box<dyn Read>, |before, byte| {
+                        Box::new(before.chain(&byte[..]))
+                    });
+                [Box::new(whole.as_bytes()) as Box<dyn Read + '_>, slow]
+                    .map(|mut from| read(&mut from, "GET", longest))
+            };
+            assert!(read_with(5).iter().all(|got| got.as_ref().unwrap().0.bytes == 5), "{whole}");
+            assert!(read_with(4).iter().all(Result::is_err), "{whole}");
+        }
     }
 
     #[test]

@@ -225,3 +225,73 @@ pub(super) fn of_lab(name: &str, error: LabError) -> Error {
         other => Error::NothingMeasured(format!("{name}: {other}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::BrakeForce;
+    use crate::lab::protocol::{File, Turns};
+    use crate::measurement::{Host, Usage};
+    use crate::path::NetworkPath;
+    use linerate_contract::Nanos;
+
+    /// A lab whose processes end by a signal, and are named as the real one names them.
+    #[derive(Debug)]
+    struct Killing;
+
+    impl Lab for Killing {
+        fn run(&mut self, launch: &Launch, _: Purpose, _: Duration) -> Result<ClientRun, LabError> {
+            let reason = format!("{} ended (signal 9)", launch.system);
+            Err(LabError::System { reason, log: "out of memory".into() })
+        }
+
+        fn host(&self) -> Host {
+            unreachable!()
+        }
+
+        fn is_grouped(&self) -> bool {
+            unreachable!()
+        }
+
+        fn cpus(&self) -> Vec<u32> {
+            unreachable!()
+        }
+
+        fn now(&self) -> Nanos {
+            unreachable!()
+        }
+
+        fn raise(&mut self, _: &Label, _: NetworkPath, _: Vec<File>) -> Result<(), LabError> {
+            unreachable!()
+        }
+
+        fn start(&mut self, _: &Launch) -> Result<Nanos, LabError> {
+            unreachable!()
+        }
+
+        fn listeners(&mut self, _: Ready) -> Result<Vec<SocketAddr>, LabError> {
+            unreachable!()
+        }
+
+        fn usage(&mut self) -> Result<Option<Usage>, LabError> {
+            unreachable!()
+        }
+
+        fn take_turns(&mut self, _: Turns) {}
+
+        fn brake(&mut self, _: BrakeForce) {}
+
+        fn stop(&mut self) -> Result<(), LabError> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_client_is_not_that_of_its_server() {
+        let load = PlannedLoad { threads: 1, ..PlannedLoad::default() };
+        let starter = Starter::new(&[0, 1], &load);
+        let asked = starter.run(&mut Killing, "./shop", (PathBuf::from("/bin/true"), Vec::new()));
+        let error = asked.unwrap_err().to_string();
+        assert!(error.contains("the client of ./shop ended (signal 9)\n  out of memory"), "{error}");
+    }
+}

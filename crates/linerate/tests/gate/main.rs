@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod disturbed;
+mod full;
 mod latency;
 mod revisions;
 mod script;

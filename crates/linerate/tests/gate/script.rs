@@ -99,6 +99,11 @@ impl Script {
 
     /// With this current folder.
     pub(crate) fn run_in(&self, current: &Path, args: &[&str]) -> Output {
+        self.run_by(Command::new(env!("CARGO_BIN_EXE_linerate")).args(args).current_dir(current))
+    }
+
+    /// By a command that starts linerate.
+    pub(crate) fn run_by(&self, command: &mut Command) -> Output {
         let whole = Self {
             folder: Folder::new("unused"),
             head: String::new(),
@@ -115,9 +120,7 @@ impl Script {
         let path = self.folder.path().join("script.toml");
         fs::write(&path, text).unwrap();
         let name = path.with_extension("");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        command.args(args).current_dir(current);
-        common::run_scripted(&mut command, &common::tests().join("lab"), name.to_str().unwrap())
+        common::run_scripted(command, &common::tests().join("lab"), name.to_str().unwrap())
     }
 }
 

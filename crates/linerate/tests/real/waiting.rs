@@ -4,6 +4,7 @@ use crate::commands::workplace;
 use crate::common::{Folder, Output};
 use crate::{command, shared_machine};
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// Serves as many connections at a time as its argument says, each until its client ends it.
 const POOL: &str = r#"
@@ -28,6 +29,37 @@ fn compare(folder: &Folder, pool: &str, more: &[&str]) -> Output {
     let (one, other) = (format!("python3 pool.py {pool}"), format!("python3 ./pool.py {pool}"));
     let mut compare = command(&["compare", &one, &other, "--budget", "10s", "--out", "out", "--no-why"]);
     Output::run(compare.args(more).current_dir(folder.path()))
+}
+
+/// Takes one connection while another one waits, and serves all of them.
+const BACKLOG: &str = r#"
+import os, socket, threading
+def serve(connection):
+    try:
+        while connection.recv(65536):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
+    except OSError:
+        pass
+    connection.close()
+listener = socket.create_server(("127.0.0.1", int(os.environ["PORT"])), backlog=1)
+while True:
+    connection, _ = listener.accept()
+    threading.Thread(target=serve, args=(connection,), daemon=True).start()
+"#;
+
+/// A budget of a second took 99 s: connections that find no room wait for seconds, in each unit.
+#[test]
+fn a_server_with_room_for_one_waiting_connection_keeps_about_to_the_budget() {
+    let Some(_machine) = shared_machine() else { return };
+    let folder = workplace("backlog");
+    fs::write(folder.path().join("backlog.py"), BACKLOG).unwrap();
+    let begin = Instant::now();
+    let mut compare = command(&["compare", "python3 backlog.py", "python3 ./backlog.py", "-c", "64"]);
+    compare.args(["--budget", "1s", "--out", "out", "--no-why"]).current_dir(folder.path());
+    let out = Output::run(&mut compare);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+    assert!(folder.read("out/report.md").contains("of 64 connections at a time"), "{}", out.stdout);
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
 }
 
 /// An open loop on all connections took until the timeout of requests, and "the system hung".

@@ -84,7 +84,9 @@ impl<L: Lanes> Context<L> {
         for _ in 0..MAX_READS {
             let response = self.layer.receive(slot.connection.as_mut().expect(OPENED));
             self.settle();
-            has_more = response? == Progress::Unfinished;
+            // No further event tells of an end that is behind what was read.
+            let is_closed = !L::TIMED && slot.peer_closed;
+            has_more = response? == Progress::Unfinished || is_closed;
             if !has_more {
                 break;
             }

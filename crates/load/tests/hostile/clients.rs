@@ -68,12 +68,25 @@ pub(crate) fn rows() -> Vec<Row> {
 /// Rows with thousands of connections take turns: this process has their descriptors, too.
 static TURN: Mutex<()> = Mutex::new(());
 
-pub(crate) fn attacked_by_many(layer: &str, identity: &Tls, tls: &Tls, attack: Attack, most: u64) {
+pub(crate) fn attacked_by_many(
+    layer: &str,
+    identity: &Tls,
+    tls: &Tls,
+    attack: impl Fn(SocketAddr) -> Held,
+    most: u64,
+) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     attacked(layer, "rr", identity, tls, attack, most);
 }
 
-fn attacked(layer: &str, workload: &str, identity: &Tls, tls: &Tls, attack: Attack, most: u64) {
+fn attacked(
+    layer: &str,
+    workload: &str,
+    identity: &Tls,
+    tls: &Tls,
+    attack: impl Fn(SocketAddr) -> Held,
+    most: u64,
+) {
     let mut served = Served::start(layer, workload, identity);
     let held = attack(served.address);
     served.still_serves(tls, most);

@@ -10,7 +10,8 @@
 //! |---|---|---|
 //! | [`servers`] | client over tcp, tls, http, https, websocket, wss | servers |
 //! | [`clients`] | server over the same layers | clients |
-//! | [`h2_clients`] | server over h2c, gRPC | clients |
+//! | [`h2_clients`] | server over h2c, h2, gRPC | clients |
+//! | [`h2_servers`] | client over the same layers | servers |
 //! | [`quic`] | client and server over h3, quic | both |
 //! | [`datagram_servers`] | client over udp, kcp | servers |
 //! | [`datagram_clients`] | server over udp, kcp | clients |
@@ -29,7 +30,10 @@ mod common;
 mod datagram_clients;
 mod datagram_servers;
 mod h2_clients;
+mod h2_servers;
 mod quic;
+#[path = "../load/quic_peer.rs"]
+mod quic_peer;
 mod servers;
 mod subject;
 
@@ -66,10 +70,12 @@ fn main() -> ExitCode {
         return code;
     }
     let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
-    let mut rows = servers::rows();
+    // The longest rows are first: they wait until connections end by themselves.
+    let mut rows = quic::rows();
+    rows.extend(servers::rows());
     rows.extend(clients::rows());
     rows.extend(h2_clients::rows());
-    rows.extend(quic::rows());
+    rows.extend(h2_servers::rows());
     rows.extend(datagram_servers::rows());
     rows.extend(datagram_clients::rows());
     rows.retain(|row| words.iter().all(|word| row.name.contains(*word)));

@@ -25,7 +25,7 @@ const TLS: &[&str] = &["https", "tls", "wss"];
 const WEBSOCKET: &[&str] = &["websocket", "wss"];
 
 /// A connection, with or without TLS.
-trait Peer: Read + Write {
+pub(crate) trait Peer: Read + Write {
     fn socket(&self) -> &TcpStream;
 }
 
@@ -42,7 +42,7 @@ impl Peer for StreamOwned<ServerConnection, TcpStream> {
 }
 
 /// The behaviour of a server once connected; with TLS after the handshake.
-type Behaviour = fn(&mut dyn Peer);
+pub(crate) type Behaviour = fn(&mut dyn Peer);
 
 /// Name, layers, behaviour, and the kinds of failure that are right.
 const SERVERS: &[(&str, &[&str], Behaviour, &[ErrorKind])] = &[
@@ -202,7 +202,7 @@ pub(crate) fn rows() -> Vec<Row> {
 }
 
 /// A server with a thread for each connection.
-fn serve(config: Option<Arc<ServerConfig>>, behave: Behaviour) -> SocketAddr {
+pub(crate) fn serve(config: Option<Arc<ServerConfig>>, behave: Behaviour) -> SocketAddr {
     let listener = TcpListener::bind(local()).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -224,7 +224,7 @@ fn serve(config: Option<Arc<ServerConfig>>, behave: Behaviour) -> SocketAddr {
 }
 
 /// Longer than any timeout of a row.
-fn wait() {
+pub(crate) fn wait() {
     std::thread::sleep(Duration::from_secs(3));
 }
 

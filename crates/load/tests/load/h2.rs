@@ -4,10 +4,12 @@
 mod grpc;
 mod paced;
 
-use crate::common::{Engine, client, dead_port, good_certificates, local, server};
+use crate::common::{Engine, client, dead_port, good_certificates, local, scripted, server};
 use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Request, Spec, page};
+use nix::sys::socket::{MsgFlags, send};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -202,6 +204,35 @@ fn each_way_of_failing_has_its_kind() {
     let mut spec = h2_client("h2c", dead_port(), 5, 7, 4);
     spec.connections = 2;
     assert_eq!(Engine::start(&spec).done().errors.0.get(&ErrorKind::ConnectRefused), Some(&7));
+}
+
+/// A server whose last bytes and whose end are one segment: half of a response, and nothing to the others.
+fn ends_with_its_last_bytes(mut stream: TcpStream) -> Option<()> {
+    // The rest of the preface.
+    stream.read_exact(&mut [0; 6]).ok()?;
+    stream.write_all(&frame(4, 0, 0, &[])).ok()?;
+    let mut requests = 0;
+    while requests < 4 {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).ok()?;
+        stream.read_exact(&mut vec![0; u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize]).ok()?;
+        requests += u32::from(head[3] == 1);
+    }
+    let last = [frame(1, 4, 1, &[0x88]), frame(0, 0, 1, b"ab")].concat();
+    let more = MsgFlags::from_bits_retain(libc::MSG_MORE);
+    send(stream.as_raw_fd(), &last, more).ok()?;
+    stream.shutdown(Shutdown::Write).ok()?;
+    std::io::copy(&mut stream, &mut std::io::sink()).ok().map(drop)
+}
+
+#[test]
+fn the_end_of_a_connection_behind_its_last_bytes_is_seen_at_once() {
+    for rate in [None, Some(400.0)] {
+        let address = scripted(|stream| _ = ends_with_its_last_bytes(stream));
+        let spec = h2_client("h2c", address, 5, 8, 4);
+        let done = Engine::start(&Spec { rate, connections: 1, ..spec }).done();
+        assert_eq!(done.errors.0.get(&ErrorKind::Truncated), Some(&8), "{rate:?}: {:?}", done.errors);
+    }
 }
 
 #[test]

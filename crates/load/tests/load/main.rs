@@ -24,6 +24,8 @@ mod paced;
 mod pipelined;
 mod program;
 mod quic;
+#[allow(dead_code, reason = "shared with the hostile peers")]
+mod quic_peer;
 mod sessions;
 mod several;
 mod spinning;

@@ -4,8 +4,10 @@
 use crate::common::{Engine, client, good_certificates, ok, read_request, scripted};
 use crate::h2::{frame, good, h2_client, responses};
 use crate::h3::{Aioquic, h3_client};
+use crate::quic_peer::{serving, turning};
 use crate::sessions::{client as session, opened};
-use linerate_contract::{Counts, Done, ErrorKind, Nanos, Spec, page};
+use linerate_contract::{Counts, Done, ErrorKind, Nanos, Spec, Tls, page};
+use quinn_proto::Dir;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -132,6 +134,66 @@ fn a_response_and_a_goodbye_in_one_read_fail_nothing() {
     for spec in both_loops(&streams(address)) {
         let done = Engine::start(&spec).done();
         assert_eq!((done.operations, done.errors.total()), (OPERATIONS, 0), "{:?}", done.errors);
+    }
+}
+
+/// A server whose first connection says goodbye in front of its only response, in the same read or not.
+fn goodbye_first(response: fn(u32) -> Vec<u8>, is_one_read: bool) -> SocketAddr {
+    let keeps = AtomicBool::new(true);
+    responses(move |number, stream| match number {
+        _ if !keeps.load(Ordering::SeqCst) => response(stream),
+        9 if !is_one_read => goaway(1),
+        10 => {
+            keeps.store(false, Ordering::SeqCst);
+            if is_one_read {
+                return [goaway(1), response(1)].concat();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            response(1)
+        }
+        _ => Vec::new(),
+    })
+}
+
+#[test]
+fn a_goodbye_in_front_of_the_first_response_fails_nothing() {
+    for is_one_read in [true, false] {
+        for spec in both_loops(&streams(goodbye_first(good, is_one_read))) {
+            let done = Engine::start(&spec).done();
+            assert_eq!((done.operations, done.errors.total()), (OPERATIONS, 0), "{:?}", done.errors);
+        }
+        let mut call = Spec { expect: None, ..streams(goodbye_first(called, is_one_read)) };
+        call.set_option("grpc", "yes");
+        let done = Engine::start(&call).done();
+        assert_eq!((done.operations, done.errors.total()), (OPERATIONS, 0), "{:?}", done.errors);
+    }
+}
+
+/// A server of HTTP/3 that works on the first stream of each connection alone, and says so in the datagram
+/// with the response. The state machine of a client tells of new streams first: here of that with the goodbye.
+fn goodbye_of_quic(identity: &Tls) -> SocketAddr {
+    const SETTINGS_AND_GOAWAY: &[u8] = &[0, 4, 0, 7, 1, 4];
+    let good = [&[1, 3, 0, 0, 0xc0 | 25, 0, 5], &page(5)[..]].concat();
+    turning(serving(identity, "h3"), Duration::from_secs(20), move |connection, _| {
+        while let Some(id) = connection.streams().accept(Dir::Bi) {
+            if u64::from(id) == 0 {
+                let control = connection.streams().open(Dir::Uni).unwrap();
+                connection.send_stream(control).write(SETTINGS_AND_GOAWAY).unwrap();
+                connection.send_stream(id).write(&good).unwrap();
+                connection.send_stream(id).finish().unwrap();
+            }
+        }
+    })
+}
+
+#[test]
+fn a_goodbye_in_the_datagram_of_the_first_response_fails_nothing() {
+    let (identity, tls) = good_certificates();
+    for rate in [None, Some(300.0)] {
+        let spec = h3_client(&tls, goodbye_of_quic(&identity), 5, 8, 4);
+        let done = Engine::start(&Spec { rate, connections: 1, ..spec }).done();
+        assert_eq!((done.operations, done.errors.total()), (8, 0), "{rate:?}: {:?}", done.errors);
+        assert!(done.streams.unwrap().goaways.contains_key("goaway"), "{rate:?}");
     }
 }
 

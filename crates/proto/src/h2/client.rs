@@ -46,8 +46,8 @@ pub trait Responses {
     fn rpc_status(&mut self, _lane: usize, _status: u32) {}
     /// The stream is over; the body had this many bytes. The lane is free then.
     fn end(&mut self, lane: usize, bytes: u64, ended: Ended);
-    /// The peer has announced the end of the connection.
-    fn goaway(&mut self, code: Code);
+    /// The peer has announced the end of the connection; `keeps`: it still works on a stream.
+    fn goaway(&mut self, code: Code, keeps: bool);
 }
 
 /// One connection.

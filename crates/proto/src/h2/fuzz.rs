@@ -96,7 +96,7 @@ impl Responses for Log {
         self.0.push(Event::End(lane, bytes, ended));
     }
 
-    fn goaway(&mut self, code: Code) {
+    fn goaway(&mut self, code: Code, _keeps: bool) {
         self.0.push(Event::Goaway(code));
     }
 }

@@ -20,7 +20,8 @@ impl Sink for Frames<'_> {
     #[inline]
     fn take(&mut self, bytes: &mut [u8]) -> Result<(), ErrorKind> {
         let has_answered = self.client.answered() > 0;
-        let mut responses = LaneResponses { lanes: self.lanes, reader: self.reader, has_answered };
+        let mut responses =
+            LaneResponses { lanes: self.lanes, reader: self.reader, has_answered, keeps: false };
         let fed = self.client.feed(bytes, &mut responses).map_err(|code| cause::broken(code, bytes));
         if self.reader.fresh > 0 {
             self.note_first();
@@ -45,6 +46,8 @@ struct LaneResponses<'a> {
     reader: &'a mut Reader,
     /// The connection has brought a response.
     has_answered: bool,
+    /// The peer ends the connection after a stream that it still works on.
+    keeps: bool,
 }
 
 impl LaneResponses<'_> {
@@ -133,8 +136,8 @@ impl Responses for LaneResponses<'_> {
                     Err(kind) => LaneEnd::Failed(kind),
                 }
             }
-            // A server that never answers would be asked for ever.
-            Ended::Unprocessed(Code::NO_ERROR) if self.has_answered => LaneEnd::Withdrawn,
+            // A connection on which nothing ends would be followed by others for ever.
+            Ended::Unprocessed(Code::NO_ERROR) if self.has_answered || self.keeps => LaneEnd::Withdrawn,
             other => {
                 if let Ended::Reset(code) = other {
                     count(&mut self.reader.resets, code);
@@ -147,7 +150,8 @@ impl Responses for LaneResponses<'_> {
     }
 
     #[cold]
-    fn goaway(&mut self, code: Code) {
+    fn goaway(&mut self, code: Code, keeps: bool) {
+        self.keeps = keeps;
         count(&mut self.reader.goaways, code);
     }
 }

@@ -2,8 +2,12 @@
 //! under way. Each operation is a stream: what is sent is the same for all, and sent without a copy.
 
 mod events;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod protocol;
 
+#[cfg(any(test, fuzzing))]
+pub(super) use fuzz::Tested;
 pub(crate) use protocol::{ClientProtocol, Fault};
 
 use super::{Epoch, LONGEST, Outgoing, STREAM_WINDOW, mode, transport};

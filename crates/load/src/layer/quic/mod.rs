@@ -8,9 +8,12 @@
 //! | [`client`] | the engine's [`super::Layer`]: lanes are streams |
 //! | [`server`] | the loop of a server |
 //! | [`h3`] | HTTP/3 on the streams of both ends |
+//! | `fuzz` | both ends against a peer that does what it likes, for tests and fuzzing only |
 //! | [`perf`] | draft-banks-quic-performance on them: a request says how long its response is |
 
 pub(crate) mod client;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub(crate) mod h3;
 pub(crate) mod perf;
 pub(crate) mod server;

@@ -2,7 +2,12 @@
 //! the datagrams of a client to one of them.
 
 mod admission;
+#[cfg(any(test, fuzzing))]
+mod fuzz;
 mod served;
+
+#[cfg(any(test, fuzzing))]
+pub(super) use fuzz::{Tested, config};
 
 use super::{Epoch, LONGEST, Outgoing, mode, note_lost};
 use crate::cause::{note, peer_failed, print_peers};

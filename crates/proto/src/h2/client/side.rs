@@ -138,7 +138,8 @@ impl<A: Responses> Side for ClientSide<'_, A> {
     #[cold]
     fn goaway(&mut self, last: u32, code: Code) -> Result<(), Code> {
         self.streams.closes = true;
-        self.responses.goaway(code);
+        let keeps = self.streams.ids.iter().any(|id| (1..=last).contains(id));
+        self.responses.goaway(code, keeps);
         for lane in 0..self.streams.ids.len() {
             if self.streams.ids[lane] > last {
                 self.responses.end(lane, 0, Ended::Unprocessed(code));

@@ -28,7 +28,7 @@ impl Responses for Log {
         self.ends.push((lane, bytes, ended));
     }
 
-    fn goaway(&mut self, code: Code) {
+    fn goaway(&mut self, code: Code, _keeps: bool) {
         self.goaways.push(code);
     }
 }

@@ -187,14 +187,16 @@ impl<P: ClientProtocol> Quic<P> {
     fn go_away(&mut self, connection: &mut QuicConnection<P>, first: u64) {
         connection.closes = true;
         *self.counts.goaways.entry("goaway".into()).or_default() += 1;
+        // Streams that the server still works on may have responses that this read brings after this frame. A
+        // connection on which nothing ends would be followed by others for ever.
+        let keeps = connection.lanes.iter().any(|lane| lane.stream.is_some_and(|id| u64::from(id) < first));
+        let is_again = connection.has_answered || keeps;
         for at in 0..connection.lanes.len() {
             let Some(stream) = connection.lanes[at].stream else { continue };
             if u64::from(stream) < first {
                 continue;
             }
-            // A server that never answers would be asked for ever.
-            let is_known = connection.has_answered;
-            let end = if is_known {
+            let end = if is_again {
                 LaneEnd::Withdrawn
             } else {
                 let text = "the server ends the connection without a response: GOAWAY";

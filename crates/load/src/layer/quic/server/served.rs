@@ -156,6 +156,16 @@ impl<P: ServerProtocol> Served<P> {
         }
     }
 
+    /// Panics if more is kept than there may be, or the sum of it is wrong.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn check(&self) {
+        assert_eq!(self.requests.values().map(P::kept).sum::<usize>(), self.kept);
+        assert!(self.requests.len() <= MOST_STREAMS as usize, "{} requests", self.requests.len());
+        assert!(self.responses.len() <= MOST_STREAMS as usize, "{} responses", self.responses.len());
+        let most = crate::layer::quic::MOST_PEER_STREAMS as usize;
+        assert!(self.peers.len() <= most, "{} streams of the peer's", self.peers.len());
+    }
+
     /// The code for a stream of the peer's that it has twice.
     fn excess(&self, id: StreamId) -> Option<u32> {
         let own = self.peers.get(&id)?;
