@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{CommandLine, Lab};
 use crate::measurement::{Expectation, PlannedLoad, PlannedRate, PlannedRequest, Stage, Warmup};
+use crate::report::next_of_upgrade;
 use linerate_contract::{Done, Event, Layer, Nanos, Role, Spec, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -314,7 +315,9 @@ fn no_response(load: &PlannedLoad, name: &str, window: Nanos, done: &Done, other
         let text = known.map_or_else(String::new, |cause| format!(": {}", cause.text));
         let next =
             ["TLS", "HTTP/2", "HTTP/1.1"].into_iter().find(|name| text.contains(&format!("speaks {name}")));
-        why.push(format!("{} {failed}{text}{}", kind.name(), next.map_or("", option)));
+        let of_upgrade = known.and_then(|cause| next_of_upgrade(&cause.text));
+        let next = of_upgrade.map_or_else(|| next.map_or("", option).to_owned(), |next| format!("; {next}"));
+        why.push(format!("{} {failed}{text}{next}", kind.name()));
     }
     why.extend(other);
     if !why.is_empty() {
@@ -342,7 +345,12 @@ const NOT_READY: [&str; 4] = ["502", "503", "504", "grpc-14"];
 /// True if the failures of a load may be those of a server that is not ready yet.
 fn may_be_early(given: Expectation, done: &Done) -> bool {
     let mut statuses = done.statuses.keys();
-    let is_other = done.causes.0.values().any(|cause| cause.text.contains("speaks"));
+    // A refused upgrade will be one later, too.
+    let is_final = |text: &str| {
+        let status = text.strip_prefix("the upgrade has status ");
+        text.contains("speaks") || status.is_some_and(|status| !NOT_READY.contains(&status))
+    };
+    let is_other = done.causes.0.values().any(|cause| is_final(&cause.text));
     let is_of_status = given.status.is_some() || statuses.any(|status| NOT_READY.contains(&&**status));
     !is_other && (done.statuses.is_empty() || is_of_status)
 }

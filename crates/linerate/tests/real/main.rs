@@ -20,6 +20,7 @@ mod own_paths;
 mod paths;
 mod project;
 mod tun;
+mod upgrades;
 mod waiting;
 mod why;
 
