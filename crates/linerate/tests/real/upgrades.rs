@@ -1,4 +1,5 @@
-//! Servers of WebSocket under `compare`: what the upgrade has, what is sent, and an upgrade that is refused.
+//! Servers of WebSocket and of TLS under `compare`: what the upgrade has, what is sent, and an upgrade that is
+//! refused; handshakes with an older version of TLS.
 
 use crate::commands::compare;
 use crate::common::Folder;
@@ -39,6 +40,26 @@ def each(c):
         try: serve(c)
         except OSError: pass
 listener = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
+while True: threading.Thread(target=each, args=(listener.accept()[0],), daemon=True).start()
+"#;
+
+/// TLS 1.2 with one cipher suite. Each connection ends after its response, and is a letter in a file: a resumed
+/// session or a full handshake.
+const OLDER: &str = r#"
+import os, socket, ssl, threading
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.maximum_version = ssl.TLSVersion.TLSv1_2
+context.set_ciphers("ECDHE-ECDSA-CHACHA20-POLY1305")
+context.load_cert_chain("own.pem", "own.key")
+answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"
+def each(c):
+    try:
+        with context.wrap_socket(c, server_side=True) as secure:
+            if secure.recv(4096):
+                with open("log/shaken", "a") as log: log.write("r" if secure.session_reused else "f")
+                secure.sendall(answer)
+    except OSError: pass
+listener = socket.create_server(("127.0.0.1", int(os.environ["PORT"])), backlog=512)
 while True: threading.Thread(target=each, args=(listener.accept()[0],), daemon=True).start()
 "#;
 
@@ -92,5 +113,32 @@ fn options_of_websocket_and_tls_are_refused_where_there_is_none() {
     for (option, part) in [("--text", "are for --ws"), ("--handshake=full", "is for servers of TLS")] {
         let out = compare(&folder, &["python3 ws.py", "python3 ./ws.py", option]);
         assert!(out.status == 2 && out.stderr.contains(part), "{option}: {}", out.stderr);
+    }
+}
+
+#[test]
+fn servers_of_tls_1_2_are_compared_by_full_and_by_resumed_handshakes() {
+    let Some(_machine) = shared_machine() else { return };
+    let folder = workplace("older-tls");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for (name, text) in [
+        ("older.py", OLDER.to_owned()),
+        ("own.pem", made.cert.pem()),
+        ("own.key", made.signing_key.serialize_pem()),
+    ] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    for handshake in ["full", "resumed"] {
+        let log = folder.path().join("log");
+        let _ = fs::remove_dir_all(folder.path().join("out"));
+        let _ = fs::remove_dir_all(&log);
+        fs::create_dir(&log).unwrap();
+        let servers = ["python3 older.py", "python3 ./older.py", "--https", "-c2", "--share", "log"];
+        let out = compare(&folder, &[&servers[..], &["--no-why", "--handshake", handshake]].concat());
+        assert_eq!(out.status, 0, "{handshake}: {}{}", out.stdout, out.stderr);
+        let shaken = fs::read_to_string(log.join("shaken")).unwrap();
+        let resumed = shaken.matches('r').count();
+        assert_eq!(resumed > shaken.len() / 2, handshake == "resumed", "{resumed} of {}", shaken.len());
+        assert_eq!(resumed > 0, handshake == "resumed", "{resumed} of {}", shaken.len());
     }
 }

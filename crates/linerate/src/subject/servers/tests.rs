@@ -100,3 +100,20 @@ fn what_is_learned_is_beside_the_plan_and_a_cell_is_warmed_up_by_it() {
     assert_eq!(spec.expect.and_then(|expect| expect.status), Some(204));
     assert_eq!(servers.load, load());
 }
+
+#[test]
+fn options_of_the_client_and_headers_of_an_upgrade_are_those_of_every_unit() {
+    let mut load = PlannedLoad { layer: Layer::Wss, size: Some(64), ..load() };
+    load.options.insert("handshake".into(), "resumed".into());
+    load.requests[0].headers.push("Origin: https://shop.test".into());
+    let servers = Servers::new(&[command("old"), address()], &load, Learned::default());
+    for (server, host, path) in [(servers.server(0), None, "/items"), (servers.server(1), Some("box2"), "/own")]
+    {
+        let mut spec = Spec::new(Role::Client, load.layer, Workload::Rr);
+        server.ask(&mut spec, 1);
+        let request = spec.request.clone().unwrap();
+        assert_eq!((spec.option("handshake"), spec.path.as_deref()), (Some("resumed"), Some(path)));
+        assert_eq!((request.host.as_deref(), &*request.headers[0]), (host, "Origin: https://shop.test"));
+        assert!(request.insecure);
+    }
+}
