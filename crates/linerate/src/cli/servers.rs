@@ -28,8 +28,8 @@ const LONGEST: usize = 64 << 20;
 pub struct GivenServers {
     /// The commands, or the addresses as they were written.
     pub lines: Vec<String>,
-    /// The target at each address, and the address.
-    pub targets: Vec<(PlannedTarget, SocketAddr)>,
+    /// The target at each address, the address, and further ones of its name.
+    pub targets: Vec<(PlannedTarget, SocketAddr, Vec<SocketAddr>)>,
     /// Where the commands run; `None`: in the current folder.
     pub folder: Option<PathBuf>,
     /// Keys of linerate.toml with their values, for the command that makes the run again.
@@ -146,10 +146,22 @@ fn command(
     Subject::Command(PlannedCommand { name, line: command, hooks: Hooks { setup, cleanup }, revision })
 }
 
-fn address(name: String, filled: Filled, (target, address): &(PlannedTarget, SocketAddr)) -> Subject {
+fn address(
+    name: String,
+    filled: Filled,
+    (target, address, further): &(PlannedTarget, SocketAddr, Vec<SocketAddr>),
+) -> Subject {
     let Filled { command: url, setup, cleanup, .. } = filled;
-    let (target, hooks) = (target.clone(), Hooks { setup, cleanup });
-    Subject::Address(PlannedAddress { name, url, target, address: *address, watched_on: None, hooks })
+    let (target, hooks, further) = (target.clone(), Hooks { setup, cleanup }, further.clone());
+    Subject::Address(PlannedAddress {
+        name,
+        url,
+        target,
+        address: *address,
+        further,
+        watched_on: None,
+        hooks,
+    })
 }
 
 impl LoadFlags {

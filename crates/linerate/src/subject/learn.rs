@@ -4,7 +4,7 @@
 
 use super::ask::{ASK, Outcome, Question, Response, USUAL, option};
 use super::start::{Starter, of_lab, ready_within, until_ready};
-use super::windows::Windows;
+use super::windows::{Windows, warming};
 use super::{RESPONSES, Servers};
 use crate::error::Error;
 use crate::lab::pair::{Pair, on_both};
@@ -16,15 +16,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The window of a warm-up's rate, a hundredth of a budget within these; and how long it becomes at most
-/// until each server has responded in it.
-const SHORTEST_WINDOW: Nanos = Nanos(100_000_000);
-const WINDOW: Nanos = Nanos(200_000_000);
-const WINDOWS_OF_BUDGET: u64 = 100;
+/// How long a window becomes at most until each server has responded in it.
 const LONGEST_WINDOW: Nanos = Nanos(1_600_000_000);
-/// The longest warm-up: five seconds, or this part of a budget.
-const LONGEST: Nanos = Nanos(5_000_000_000);
-const OF_BUDGET: u64 = 5;
 /// Requests whose responses are learned, of a log with thousands; a correct response to the others has a
 /// status below 400.
 const MOST_ASKED: usize = 100;
@@ -55,9 +48,7 @@ pub(crate) fn find_upstream(lab: &mut dyn Lab, servers: &mut Servers) -> Result<
 
 impl Learner {
     pub(crate) fn new(cpus: &[u32], client: CommandLine, servers: &Servers, budget: Option<Nanos>) -> Self {
-        let longest = budget.map_or(LONGEST, |budget| LONGEST.min(Nanos(budget.0 / OF_BUDGET)));
-        let window = budget.map_or(WINDOW, |budget| Nanos(budget.0 / WINDOWS_OF_BUDGET));
-        let window = window.clamp(SHORTEST_WINDOW, WINDOW);
+        let [window, longest] = warming(budget);
         Self { starter: Starter::new(cpus, &servers.load), client, window, longest, baseline: Vec::new() }
     }
 

@@ -264,6 +264,7 @@ impl<'a> Server<'a> {
             spec.tls = Some(Tls { name: "localhost".into(), ..Tls::default() });
         }
         spec.options.extend(load.options.clone());
+        spec.further = self.subject().address().map_or_else(Vec::new, |known| known.further.clone());
         // An echo has no request, but the certificate of its server is not verified, either.
         if load.size.is_some() {
             spec.request = load.has_tls().then_some(common.clone());

@@ -1,5 +1,5 @@
-//! Servers of WebSocket and of TLS under `compare`: what the upgrade has, what is sent, and an upgrade that is
-//! refused; handshakes with an older version of TLS.
+//! Servers of WebSocket and of TLS under `compare`: what the upgrade has, what is sent, and an upgrade that
+//! is refused; handshakes with an older version of TLS.
 
 use crate::commands::compare;
 use crate::common::Folder;
@@ -28,8 +28,8 @@ def serve(c):
     if lines.get(b"Authorization") != b"Bearer x" or lines.get(b"Sec-WebSocket-Protocol") != b"chat":
         return c.sendall(b"HTTP/1.1 401 X\r\nContent-Length: 0\r\n\r\n")
     accept = base64.b64encode(hashlib.sha1(lines[b"Sec-WebSocket-Key"] + GUID).digest())
-    c.sendall(b"HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: chat\r\n"
-              b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n\x81\x05hello")
+    c.sendall(b"HTTP/1.1 101 X\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+              b"Sec-WebSocket-Protocol: chat\r\nSec-WebSocket-Accept: " + accept + b"\r\n\r\n\x81\x05hello")
     while True:
         first, length = exactly(c, 2)
         key, data = exactly(c, 4), exactly(c, length & 127)
@@ -43,8 +43,8 @@ listener = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
 while True: threading.Thread(target=each, args=(listener.accept()[0],), daemon=True).start()
 "#;
 
-/// TLS 1.2 with one cipher suite. Each connection ends after its response, and is a letter in a file: a resumed
-/// session or a full handshake.
+/// TLS 1.2 with one cipher suite. Each connection ends after its response, and is a letter in a file: a
+/// resumed session or a full handshake.
 const OLDER: &str = r#"
 import os, socket, ssl, threading
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

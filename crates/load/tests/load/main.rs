@@ -9,6 +9,7 @@ mod certified;
 mod common;
 mod crr;
 mod events;
+mod gaps;
 mod h2;
 mod h2_others;
 mod h3;

@@ -1,4 +1,5 @@
-//! TLS with servers of others: every version and cipher suite, and servers that signed their own certificates.
+//! TLS with servers of others: every version and cipher suite, and servers that signed their own
+//! certificates.
 
 use crate::certified::{config, server_config, terminating};
 use crate::common::{Engine, client, good_certificates, local, ok, server, tls_failure, with};
@@ -63,8 +64,7 @@ fn a_server_may_have_either_version_of_tls_and_any_cipher_suite() {
             let config = config(&certified, &[version], |other| *other == suite, protocols);
             let address = terminating(Arc::new(config), behind);
             let mut spec = client("rr", address, size, 10);
-            (spec.layer, spec.tls, spec.size) =
-                (layer.parse().unwrap(), Some(trusted.clone()), size as u64);
+            (spec.layer, spec.tls, spec.size) = (layer.parse().unwrap(), Some(trusted.clone()), size as u64);
             let done = Engine::start(&spec).done();
             assert_eq!((done.operations, done.errors.total()), (10, 0), "{layer} {name}: {done:?}");
             let told = done.tls.unwrap();
@@ -91,8 +91,7 @@ fn transfers_over_tls_1_2_arrive_whole_both_ways() {
                 let serving = Spec { listen: Some(local()), ..transfer(Role::Server, plain) };
                 let (_server, behind) = Engine::serving(&serving);
                 let mut spec = transfer(Role::Client, layer);
-                (spec.connect, spec.tls) =
-                    (Some(terminating(config.clone(), behind)), Some(trusted.clone()));
+                (spec.connect, spec.tls) = (Some(terminating(config.clone(), behind)), Some(trusted.clone()));
                 let done = Engine::start(&spec).done();
                 let what = format!("{suite:?} {layer} {direction}: {done:?}");
                 assert_eq!((done.errors.total(), done.verified), (0, 4 * bytes), "{what}");

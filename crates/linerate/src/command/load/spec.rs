@@ -279,6 +279,11 @@ mod tests {
         assert_eq!(directions, ["client-writes", "client-reads"]);
         let rate = specs(&["udp://a:1", "-b", "1M", "--size", "125"]).unwrap()[0].rate;
         assert_eq!(rate, Some(1_000.0));
+        for scheme in ["tcp", "tls", "ws", "wss"] {
+            let spec = &specs(&[&format!("{scheme}://a:1"), "-b", "8M", "-c", "4"]).unwrap()[0];
+            // Bytes per second of each connection.
+            assert_eq!((spec.option("pace"), spec.rate), (Some("250000"), None), "{scheme}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! TLS 1.3 over TCP, both ends, and TLS 1.2 for a client of a server that has no 1.3: the handshake is rustls's, the records are sealed and opened here, in the
-//! buffers that the socket sends from and receives into.
+//! TLS 1.3 over TCP, both ends, and TLS 1.2 for a client whose server has no 1.3: the handshake is rustls's,
+//! the records are sealed and opened here, in the buffers that the socket sends from and receives into.
 //!
 //! rustls hands its keys to who carries on where it ends (its module `kernel`, meant for TLS in the kernel),
 //! and knows how they change. What this spares are its buffers: a copy and an allocation for each record, and
