@@ -65,7 +65,7 @@ pub(crate) fn all_to_connect(url: &Url) -> Result<Vec<SocketAddr>, Error> {
     Ok(with_others(first, &all(url)?))
 }
 
-/// Those that do not accept are told, and left out.
+/// One that does not accept is told, and left out.
 fn with_others(first: SocketAddr, all: &[SocketAddr]) -> Vec<SocketAddr> {
     let others = all.iter().filter(|other| **other != first && other.is_ipv4() == first.is_ipv4());
     let tried: Vec<_> =

@@ -133,7 +133,7 @@ impl RecordKey {
         Nonce::assume_unique_for_key(nonce)
     }
 
-    /// What TLS 1.2 authenticates beside the ciphertext of the next record (RFC 5246, section 6.2.3.3).
+    /// Bytes that TLS 1.2 authenticates beside the next record's ciphertext (RFC 5246, section 6.2.3.3).
     fn additional(&self, kind: u8, plain: usize) -> Aad<[u8; 13]> {
         let mut bytes = [0; 13];
         bytes[..8].copy_from_slice(&self.sequence.to_be_bytes());

@@ -10,6 +10,7 @@ mod commands;
 mod common;
 mod confined;
 mod failures;
+mod fpm;
 mod hangs;
 mod host;
 mod images;

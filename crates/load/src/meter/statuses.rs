@@ -15,7 +15,7 @@ pub(super) struct Statuses {
     /// The status of the first good response; 0: there was none, or the protocol has no statuses.
     usual: u16,
     others: Vec<Other>,
-    /// Those of all threads that were merged, and whether some of these had others.
+    /// The sums of all threads that were merged, and whether some of these had others.
     merged: Option<BTreeMap<u16, Recorder>>,
     had_others: bool,
 }
