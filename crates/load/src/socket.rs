@@ -15,6 +15,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, Shutdown, SockFlag, SockType, SockaddrStorage, UnixAddr, bind, connect,
     getsockopt, setsockopt, shutdown, socket, sockopt,
 };
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr::null;

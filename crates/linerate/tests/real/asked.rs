@@ -63,7 +63,7 @@ fn a_body_of_any_bytes_and_any_length_is_sent() {
     let folder = workplace("commands-body");
     let server = "import os\nfrom http.server import *\n\
         class H(BaseHTTPRequestHandler):\n\
-        \x20   protocol_version = 'HTTP/1.1'\n\
+        \x20   protocol_version, disable_nagle_algorithm = 'HTTP/1.1', True\n\
         \x20   def log_message(self, *words): pass\n\
         \x20   def do_POST(self):\n\
         \x20       body = self.rfile.read(int(self.headers['Content-Length']))\n\

@@ -75,7 +75,7 @@ fn a_source_that_is_not_of_this_machine_is_refused() {
     }
 }
 
-/// Several servers of one name have one port; a dead one fails its own connections.
+/// Several servers of one name, with the same port.
 #[test]
 fn connections_go_to_each_address_in_turn_and_are_counted() {
     for layer in ["http", "h2c", "websocket", "tcp"] {

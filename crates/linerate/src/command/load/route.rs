@@ -21,7 +21,7 @@ pub(super) fn set(args: &RouteArgs, url: &Url, spec: &mut Spec) -> Result<(), Er
     } else if let Some(proxy) = &args.proxy {
         through(proxy, url, spec)?;
     } else {
-        let mut all = Vec::new();
+        let mut all: Vec<SocketAddr> = Vec::new();
         for place in places(args.connect_to.as_deref()) {
             let found = address::all_to_connect(&at(url, place)?)?;
             all.extend(found.into_iter().filter(|address| !all.contains(address)).collect::<Vec<_>>());

@@ -17,6 +17,7 @@ use linerate_proto::websocket::End;
 use linerate_proto::websocket::frame::Opcode;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{Shutdown, shutdown};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
