@@ -1,4 +1,4 @@
-//! Response times by status, where a client gets more than one, or wrong ones. Only the responses with another
+//! Response times by status, where a client gets more than one, or wrong ones. Only responses with another
 //! status than the first one have histograms of their own; the rest of all is that one's.
 
 use super::Meter;

@@ -1,7 +1,8 @@
 //! Events within one response: laws that hold however slow the machine is.
 
-use crate::certified::{server_config, terminating};
+use crate::certified::server_config;
 use crate::common::{Engine, client, good_certificates, read_request, scripted};
+use crate::terminating::terminating;
 use linerate_contract::{Counts, EventCounts, Layer, Spec};
 use std::io::Write;
 use std::time::Duration;

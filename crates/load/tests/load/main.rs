@@ -30,6 +30,7 @@ mod several;
 mod spinning;
 mod stage;
 mod tcp;
+mod terminating;
 mod tls;
 mod trust;
 mod udp;

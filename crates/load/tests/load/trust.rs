@@ -1,8 +1,9 @@
 //! TLS with servers of others: every version and cipher suite, and servers that signed their own
 //! certificates.
 
-use crate::certified::{config, server_config, terminating};
+use crate::certified::{config, server_config};
 use crate::common::{Engine, client, good_certificates, local, ok, server, tls_failure, with};
+use crate::terminating::terminating;
 use linerate_contract::{Done, ErrorKind, Layer, Role, Spec, Tls, TlsFailure, Workload};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use rustls::{ServerConfig, ServerConnection, StreamOwned, SupportedCipherSuite};
