@@ -292,6 +292,12 @@ pub struct Done {
     /// HTTP: responses by status, those after the window included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub statuses: BTreeMap<String, u64>,
+    /// Connections by the address that they went to, where there were several.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_address: BTreeMap<String, u64>,
+    /// HTTP: response times by status, of wrong responses too, where there are several or wrong ones.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_status: BTreeMap<String, Counts>,
     /// HTTP/2: what the streams of all connections have in common.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamCounts>,

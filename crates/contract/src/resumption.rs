@@ -1,4 +1,4 @@
-//! Clients that resume TLS sessions, with rustls (RFC 8446, section 2.2).
+//! Clients that resume TLS sessions, with rustls (RFC 8446, section 2.2; RFC 5077).
 //!
 //! A server sends its certificate in full handshakes only, so the verifier sees each of them. The first
 //! connection of each slot has no session to resume. A later handshake that is a full one fails, so no row of
@@ -99,6 +99,8 @@ struct Sessions {
 struct Kept {
     group: Option<NamedGroup>,
     tickets: VecDeque<Tls13ClientSessionValue>,
+    /// A session of TLS 1.2 serves any number of connections (RFC 5246, appendix F.1.4).
+    older: Option<Tls12ClientSessionValue>,
 }
 
 impl Sessions {
@@ -116,13 +118,17 @@ impl ClientSessionStore for Sessions {
         self.kept().group
     }
 
-    fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
-
-    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-        None
+    fn set_tls12_session(&self, _: ServerName<'static>, session: Tls12ClientSessionValue) {
+        self.kept().older = Some(session);
     }
 
-    fn remove_tls12_session(&self, _: &ServerName<'static>) {}
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.kept().older.clone()
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {
+        self.kept().older = None;
+    }
 
     fn insert_tls13_ticket(&self, _: ServerName<'static>, ticket: Tls13ClientSessionValue) {
         let mut kept = self.kept();

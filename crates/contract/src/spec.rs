@@ -161,6 +161,9 @@ pub struct Spec {
     /// Where a client or relay connects to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect: Option<SocketAddr>,
+    /// Further addresses of the server, of the family of `connect`: connections over TCP go to all in turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<SocketAddr>,
     /// The path of a Unix domain socket that a client connects to in place of `connect`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unix: Option<String>,

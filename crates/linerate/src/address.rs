@@ -1,6 +1,7 @@
 //! The addresses of a URL's host, and which of them is used.
 
 use crate::error::Error;
+use crate::output::note;
 use crate::url::Url;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
@@ -49,6 +50,36 @@ pub(crate) fn to_connect(url: &Url) -> Result<SocketAddr, Error> {
             first_to_accept(several, if url.scheme.is_of_datagrams() { accepts_datagrams } else { accepts })
         }
     }
+}
+
+/// As [`to_connect`], and then all others of its family that accept a connection: those of a name that has
+/// several servers.
+///
+/// # Errors
+/// As of [`to_connect`].
+pub(crate) fn all_to_connect(url: &Url) -> Result<Vec<SocketAddr>, Error> {
+    let first = to_connect(url)?;
+    if url.scheme.is_of_datagrams() {
+        return Ok(vec![first]);
+    }
+    Ok(with_others(first, &all(url)?))
+}
+
+/// One that does not accept is told, and left out.
+fn with_others(first: SocketAddr, all: &[SocketAddr]) -> Vec<SocketAddr> {
+    let others = all.iter().filter(|other| **other != first && other.is_ipv4() == first.is_ipv4());
+    let tried: Vec<_> =
+        others.copied().map(|other| (other, std::thread::spawn(move || accepts(other)))).collect();
+    let accepted = tried.into_iter().filter_map(|(other, tried)| {
+        match tried.join().expect("a look at an address does not panic") {
+            Ok(()) => Some(other),
+            Err(e) => {
+                note(&format!("{other} accepts no connection, and is left out: {e}"));
+                None
+            }
+        }
+    });
+    std::iter::once(first).chain(accepted).collect()
 }
 
 /// The first address that accepts. The next one is tried when an earlier one has refused, or has not answered
@@ -152,6 +183,20 @@ mod tests {
         let error = first_to_accept(&[v6, dead], accepts).unwrap_err().to_string();
         assert!(error.contains(&v6.to_string()) && error.contains(&dead.to_string()), "{error}");
         assert_eq!(by_turns(&[dead, good, v6]), [dead, v6, good]);
+    }
+
+    #[test]
+    fn all_addresses_of_the_first_ones_family_that_accept_are_used() {
+        let listen =
+            |ip: [u8; 4], port: u16| std::net::TcpListener::bind((Ipv4Addr::from(ip), port)).unwrap();
+        let one = listen([127, 0, 0, 1], 0);
+        let port = one.local_addr().unwrap().port();
+        let two = listen([127, 0, 0, 2], port);
+        let v6 = std::net::TcpListener::bind("[::1]:0").unwrap();
+        let [first, second, other] = [&one, &two, &v6].map(|listener| listener.local_addr().unwrap());
+        let dead = SocketAddr::from((Ipv4Addr::new(127, 0, 0, 9), port));
+        assert_eq!(with_others(first, &[second, other, dead, first]), [first, second]);
+        assert_eq!(with_others(other, &[first, second, other]), [other]);
     }
 
     #[test]

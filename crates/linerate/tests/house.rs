@@ -136,6 +136,22 @@ fn links_of_markdown_files_lead_to_files() {
     none_of("links lead nowhere", faults);
 }
 
+#[test]
+fn each_test_that_the_table_of_habits_names_is_there() {
+    let files = text_files();
+    let table = files.iter().find(|file| file.path == "docs/evidence/habits.md").expect("it is there");
+    let name = regex::Regex::new(r"^\|[^|]*\|[^|]*\| `(\w+)` \|$").unwrap();
+    let names: Vec<&str> =
+        table.lines().filter_map(|line| Some(name.captures(line)?.get(1)?.as_str())).collect();
+    assert!(names.len() > 33, "{names:?}");
+    let is_there = |name: &&str| {
+        let function = format!("fn {name}()");
+        files.iter().any(|file| file.extension() == "rs" && file.text.contains(&function))
+    };
+    let faults = names.iter().filter(|name| !is_there(name)).map(|name| (*name).to_owned());
+    none_of("tests of docs/evidence/habits.md are not there", faults);
+}
+
 /// Fails with every fault.
 #[track_caller]
 fn none_of(what: &str, faults: impl IntoIterator<Item = String>) {

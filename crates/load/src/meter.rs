@@ -3,6 +3,7 @@
 mod details;
 mod paced;
 mod result;
+mod statuses;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -16,6 +17,7 @@ use linerate_contract::{
     Workload,
 };
 use paced::PacedCounters;
+use statuses::Statuses;
 use std::collections::BTreeMap;
 
 /// The loop looks at least so often whether operations have ended: the resolution of the longest stall, and a
@@ -83,8 +85,11 @@ pub struct Meter {
     causes: Causes,
     /// Oddities that were accepted.
     accepted: BTreeMap<String, u64>,
-    /// Responses of HTTP by status.
+    /// Responses of HTTP by status, and their times.
     statuses: BTreeMap<String, u64>,
+    by_status: Statuses,
+    /// Connections by address, of several.
+    by_address: BTreeMap<String, u64>,
     /// Streams of HTTP/2.
     streams: Option<StreamCounts>,
     /// The kernel's statistics of all connections.
@@ -285,6 +290,7 @@ impl Meter {
         self.streams = layer.streams();
         self.handshakes = layer.handshakes();
         (self.causes, self.accepted) = (cause::take(), layer.accepted());
+        self.by_address = layer.by_address();
     }
 
     /// When the window opened.

@@ -15,6 +15,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, Shutdown, SockFlag, SockType, SockaddrStorage, UnixAddr, bind, connect,
     getsockopt, setsockopt, shutdown, socket, sockopt,
 };
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::ptr::null;
@@ -58,10 +59,22 @@ enum Destination {
     Unix(UnixAddr),
 }
 
-/// Opens connections to one address, from each local address in turn.
+impl Destination {
+    fn name(&self) -> String {
+        match self {
+            Self::Network(address) => address.to_string(),
+            Self::Unix(address) => address.to_string(),
+        }
+    }
+}
+
+/// Opens connections to each address in turn, from each local address in turn.
 #[derive(Debug, Clone)]
 pub struct Dialer {
-    target: Destination,
+    targets: Arc<[Destination]>,
+    /// The number of connections that were begun to each target.
+    begun: Box<[u64]>,
+    next_target: usize,
     family: AddressFamily,
     sources: Arc<[SockaddrStorage]>,
     next: usize,
@@ -76,8 +89,7 @@ impl Dialer {
         if let Some(path) = &spec.unix {
             let target = UnixAddr::new(path.as_str())
                 .map_err(|e| Refusal::BadSpec(format!("\"unix\": {path}: {}", e.desc())))?;
-            let (target, family) = (Destination::Unix(target), AddressFamily::Unix);
-            return Ok(Self { target, family, sources: Arc::new([]), next: 0, pace: None });
+            return Ok(Self::to([Destination::Unix(target)].into(), AddressFamily::Unix));
         }
         let address = spec.connect.ok_or_else(|| Refusal::BadSpec("\"connect\" is missing".into()))?;
         let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
@@ -89,7 +101,25 @@ impl Dialer {
                 .map_err(|e| Refusal::BadSpec(format!("\"sources\": {ip} cannot be bound: {}", e.desc())))?;
         }
         let pace = spec.number("pace", 1..=u64::MAX)?;
-        Ok(Self { target: Destination::Network(address.into()), family, sources, next: 0, pace })
+        if let Some(other) = spec.further.iter().find(|other| other.is_ipv4() != address.is_ipv4()) {
+            return Err(Refusal::BadSpec(format!(
+                "\"further\": {other} is of another family than {address}"
+            )));
+        }
+        let all = std::iter::once(&address).chain(&spec.further);
+        let targets = all.map(|address| Destination::Network((*address).into())).collect();
+        Ok(Self { sources, pace, ..Self::to(targets, family) })
+    }
+
+    fn to(targets: Arc<[Destination]>, family: AddressFamily) -> Self {
+        let begun = vec![0; targets.len()].into();
+        Self { targets, begun, next_target: 0, family, sources: Arc::new([]), next: 0, pace: None }
+    }
+
+    /// Connections by address, where there are several.
+    pub fn by_address(&self) -> BTreeMap<String, u64> {
+        let named = self.targets.iter().zip(&self.begun).map(|(target, begun)| (target.name(), *begun));
+        if self.targets.len() > 1 { named.collect() } else { BTreeMap::new() }
     }
 
     /// Begins a connection. Over loopback and veth the handshake is often complete when this returns,
@@ -112,8 +142,8 @@ impl Dialer {
         Ok(fd)
     }
 
-    /// Begins a connection on a socket of [`Self::open`], from the next source address: also a reused socket
-    /// takes its turn.
+    /// Begins a connection on a socket of [`Self::open`], to the next address and from the next source
+    /// address: also a reused socket takes its turn.
     ///
     /// # Errors
     /// Failures of bind(2) or connect(2).
@@ -123,7 +153,10 @@ impl Dialer {
             self.next = (self.next + 1) % self.sources.len();
             bind(socket.as_raw_fd(), source).map_err(connect_error)?;
         }
-        let connected = match &self.target {
+        let at = self.next_target;
+        self.begun[at] += 1;
+        self.next_target = if at + 1 == self.targets.len() { 0 } else { at + 1 };
+        let connected = match &self.targets[at] {
             Destination::Network(address) => connect(socket.as_raw_fd(), address),
             Destination::Unix(address) => connect(socket.as_raw_fd(), address),
         };
@@ -139,7 +172,7 @@ impl Dialer {
     /// A failure of setsockopt(2).
     #[inline]
     pub fn without_delay(&self, socket: &OwnedFd) -> Result<(), ErrorKind> {
-        match self.target {
+        match self.targets[0] {
             Destination::Network(_) => setsockopt(socket, sockopt::TcpNoDelay, &true).map_err(connect_error),
             Destination::Unix(_) => Ok(()),
         }

@@ -64,6 +64,10 @@ pub struct PlannedLoad {
     /// Variables of the servers and their companions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
+    /// Options of linerate's own client beside those that follow from the rest: texts and greetings of
+    /// WebSocket, handshakes of TLS.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, String>,
     /// How long a server may take until its first expected response; `None`: the usual time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Nanos>,

@@ -35,6 +35,9 @@ pub struct PlannedAddress {
     pub url: String,
     pub target: PlannedTarget,
     pub address: SocketAddr,
+    /// Further addresses of a name: connections go to all in turn.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<SocketAddr>,
     /// Where the server runs, and its CPU time is read; without a place it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched_on: Option<Place>,

@@ -57,6 +57,7 @@ mod fixture;
 mod tests;
 
 pub use build::{build, from_stored};
+pub use load_causes::next_of_upgrade;
 pub use site::{SiteRun, site};
 pub use terminal::plain_table;
 pub use words::outcome_text;

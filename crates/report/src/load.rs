@@ -122,8 +122,15 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
         let each = done.statuses.iter().map(|(status, n)| format!("{status}: {}", count(*n)));
         row(&mut out, "statuses", &each.collect::<Vec<_>>().join(", "));
     }
+    for (status, times) in &done.by_status {
+        row(&mut out, "", &load_details::of_status(status, times));
+    }
     if let Some(streams) = &done.streams {
         row(&mut out, "streams", &stream_counts(spec, streams));
+    }
+    if !done.by_address.is_empty() {
+        let each = done.by_address.iter().map(|(address, n)| format!("{address} {}", count(*n)));
+        row(&mut out, "connections", &each.collect::<Vec<_>>().join(", "));
     }
     if done.closed_idle > 0 {
         let connections = counted(done.closed_idle, "connection");
@@ -358,8 +365,10 @@ pub(super) fn operations_json<'a>(result: &LoadResult<'a>) -> OperationsJson<'a>
         mib_per_second: result.per_second(done.bytes.as_mib_f64()),
         failed: done.errors.total(),
         closed_idle: done.closed_idle,
+        by_address: &done.by_address,
         in_flight: done.in_flight,
         statuses: &done.statuses,
+        by_status_us: done.by_status.iter().map(|(status, times)| (&**status, percentiles(times))).collect(),
         streams: done.streams.as_ref(),
         client_cpu_us_per_request: result.cpu_us_per_request(),
         client_polling_us_per_request: result.polling_us_per_request(),

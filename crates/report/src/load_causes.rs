@@ -69,6 +69,7 @@ fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) 
         _ if text.contains("speaks HTTP/2") => Some("the URL of HTTP/2: h2c, h2"),
         _ if text.contains("speaks HTTP/1.1") => Some("the URL of HTTP/1.1: http, https"),
         ErrorKind::EmptyResponse if is_plain => Some("if the port speaks TLS: https, h2, wss"),
+        ErrorKind::WrongStatus if layer.is_websocket() => next_of_upgrade(text),
         ErrorKind::WrongStatus if layer.is_http() && !text.contains("gRPC") => {
             Some("if the status is right: --expect status=N")
         }
@@ -91,6 +92,21 @@ fn next_step(spec: &Spec, kind: ErrorKind, tls: Option<TlsFailure>, text: &str) 
         ErrorKind::DescriptorExhausted => Some("this process may open no more files: ulimit -n"),
         _ => None,
     }
+}
+
+/// The next step after an upgrade to WebSocket that has this cause: the path, or a header. `None`: it is the
+/// cause of something else.
+pub fn next_of_upgrade(text: &str) -> Option<&'static str> {
+    let status = text.strip_prefix("the upgrade has status ")?;
+    Some(match status.parse::<u16>().ok()? {
+        401 | 403 | 407 => {
+            "-H with what the server wants of a browser: Authorization (-u NAME:PASSWORD), Cookie or Origin"
+        }
+        300..=399 => "the URL of its Location header",
+        400 | 426 => "--subprotocol, or -H with what the server wants of a browser, such as Origin",
+        500.. => "see its log",
+        _ => "another path: this one has pages and no WebSocket, which is often at /ws",
+    })
 }
 
 /// The next step for the client of a server.
@@ -156,6 +172,18 @@ mod tests {
             "tls_failed: the certificate is of an unknown authority; --authority FILE to trust it, or \
              --insecure"
         );
+        for (status, part) in [
+            (200, "another path"),
+            (301, "Location"),
+            (401, "-H"),
+            (404, "another path"),
+            (426, "--subprotocol"),
+            (503, "log"),
+        ] {
+            let cause = Cause::new(format!("the upgrade has status {status}"));
+            let shown = shown(Layer::Wss, ErrorKind::WrongStatus, Some(cause));
+            assert!(shown.contains(part), "{shown}");
+        }
         let late = shown(Layer::Tcp, ErrorKind::Timeout, None);
         assert_eq!(late, "timeout: no whole response within 10.0 s; a longer time is --timeout");
     }

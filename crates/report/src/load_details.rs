@@ -36,6 +36,16 @@ pub(super) fn events(events: &EventCounts, seconds: f64) -> String {
     format!("{} in {} s: {} per second{first}{gap}", count(all), plain(seconds), plain(per_second))
 }
 
+/// `404: 12 responses, p50 1.02 ms, p99 3.10 ms`
+pub(super) fn of_status(status: &str, times: &Counts) -> String {
+    let at = |(name, percent)| {
+        let value = times.supported_percentile(percent).map_or_else(|| "-".into(), time);
+        format!("{name} {value}")
+    };
+    let [p50, p99] = [("p50", 50.0), ("p99", 99.0)].map(at);
+    format!("{status}: {} responses, {p50}, {p99}", count(times.total()))
+}
+
 /// A row for each request, where there are several.
 pub(super) fn rows(out: &mut String, spec: &Spec, done: &Done) {
     let rows = by_request(spec, done);

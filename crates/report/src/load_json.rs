@@ -42,10 +42,15 @@ pub(super) struct OperationsJson<'a> {
     pub(super) failed: u64,
     /// Connections that the server closed while it owed nothing; requests that met the close were sent again.
     pub(super) closed_idle: u64,
+    /// Connections by the address that they went to, where the server has several.
+    pub(super) by_address: &'a BTreeMap<String, u64>,
     /// Operations that had begun and not ended when the time was over; they are not in the rate.
     pub(super) in_flight: u64,
     /// HTTP: responses by status, those after the time was over included.
     pub(super) statuses: &'a BTreeMap<String, u64>,
+    /// HTTP: response times in microseconds by status and percentile, of wrong responses too; empty unless
+    /// there are several statuses or wrong responses.
+    pub(super) by_status_us: BTreeMap<&'a str, BTreeMap<&'static str, f64>>,
     /// HTTP/2: `most`, the most streams under way on a connection; `messages` of the responses of gRPC; and
     /// the frames `goaways` and `resets` of the server by code.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,8 @@
 use super::only::Given;
 use super::values::expectation;
 use super::{
-    DatagramArgs, MessageArgs, RequestArgs, ResultArgs, RouteArgs, SpinArgs, TrustArgs, span, u32_in, u64_in,
+    DatagramArgs, MessageArgs, RequestArgs, ResultArgs, RouteArgs, SpinArgs, TrustArgs, WebSocketArgs, span,
+    u32_in, u64_in,
 };
 use crate::measurement::Expectation;
 use crate::stats::highest_rate::LatencyBound;
@@ -246,17 +247,8 @@ pub struct FlowArgs {
     #[arg(long, visible_alias = "bidir", conflicts_with = "reverse")]
     pub both: bool,
 
-    /// ws, wss: messages are texts
-    #[arg(hide_short_help = true, long)]
-    pub text: bool,
-
-    /// ws, wss: a subprotocol that is offered to the server; several with commas
-    #[arg(hide_short_help = true, long, value_name = "NAMES")]
-    pub subprotocol: Option<String>,
-
-    /// ws, wss: messages that the server sends before it is asked, on each connection
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = u64_in(1..=1000))]
-    pub greetings: Option<u64>,
+    #[command(flatten)]
+    pub websocket: WebSocketArgs,
 
     /// udp, and data to the server over tcp, tls, ws, wss: a stream of this many bits per second, such as 1G
     #[arg(

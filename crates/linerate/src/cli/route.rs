@@ -7,7 +7,8 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Where connections go")]
 pub struct RouteArgs {
-    /// Connect to this host and port; the Host header and the TLS name remain those of the URL
+    /// Connect to this host and port, or to several with commas in turn; the Host header and the TLS name
+    /// remain those of the URL
     #[arg(long, value_name = "HOST:PORT")]
     pub connect_to: Option<String>,
 

@@ -11,6 +11,7 @@ use crate::subject;
 use crate::subject::values::{self, Filled};
 use linerate_contract::nearest::suggestion;
 use linerate_contract::{Layer, Nanos};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -27,8 +28,8 @@ const LONGEST: usize = 64 << 20;
 pub struct GivenServers {
     /// The commands, or the addresses as they were written.
     pub lines: Vec<String>,
-    /// The target at each address, and the address.
-    pub targets: Vec<(PlannedTarget, SocketAddr)>,
+    /// The target at each address, the address, and further ones of its name.
+    pub targets: Vec<(PlannedTarget, SocketAddr, Vec<SocketAddr>)>,
     /// Where the commands run; `None`: in the current folder.
     pub folder: Option<PathBuf>,
     /// Keys of linerate.toml with their values, for the command that makes the run again.
@@ -119,6 +120,7 @@ impl CompareFlags {
             given: load.expect.unwrap_or_default(),
             share,
             volumes,
+            options: load.options(),
             environment: subjects.env.iter().cloned().collect(),
             ready: subjects.ready.map(Nanos::from),
             setup_within: subjects.setup_time.map(Nanos::from),
@@ -146,10 +148,22 @@ fn command(
     Subject::Command(PlannedCommand { name, line: command, hooks: Hooks { setup, cleanup }, revision })
 }
 
-fn address(name: String, filled: Filled, (target, address): &(PlannedTarget, SocketAddr)) -> Subject {
+fn address(
+    name: String,
+    filled: Filled,
+    (target, address, further): &(PlannedTarget, SocketAddr, Vec<SocketAddr>),
+) -> Subject {
     let Filled { command: url, setup, cleanup, .. } = filled;
-    let (target, hooks) = (target.clone(), Hooks { setup, cleanup });
-    Subject::Address(PlannedAddress { name, url, target, address: *address, watched_on: None, hooks })
+    let (target, hooks, further) = (target.clone(), Hooks { setup, cleanup }, further.clone());
+    Subject::Address(PlannedAddress {
+        name,
+        url,
+        target,
+        address: *address,
+        further,
+        watched_on: None,
+        hooks,
+    })
 }
 
 impl LoadFlags {
@@ -177,6 +191,12 @@ impl LoadFlags {
         all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(Layer::Http, |(_, layer)| layer)
     }
 
+    /// Options of linerate's own client.
+    fn options(&self) -> BTreeMap<String, String> {
+        let handshake = self.handshake.iter().map(|kind| ("handshake".to_owned(), kind.clone()));
+        self.websocket.options().into_iter().chain(handshake).collect()
+    }
+
     /// Flags that need others.
     fn check(&self) -> Result<(), Error> {
         let faults = [
@@ -193,6 +213,14 @@ impl LoadFlags {
                 "--message is for --grpc; a request has --body",
             ),
             (self.ws && self.url.len() > 1, "--ws has one path: give one --url"),
+            (
+                self.websocket.is_given() && !self.ws,
+                "--text, --subprotocol and --greetings are for --ws, and addresses of ws:// and wss://",
+            ),
+            (
+                self.handshake.is_some() && !self.layer().has_tls(),
+                "--handshake is for servers of TLS: --https, --h3, or addresses such as wss://",
+            ),
             (
                 self.grpc == Some(None) && self.request.requests.is_none(),
                 "--grpc: name a method, such as --grpc helloworld.Greeter/SayHello, or several in a file of \
@@ -222,6 +250,7 @@ impl LoadFlags {
         if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
             return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
         }
+        requests.iter_mut().for_each(|one| one.headers.extend(self.websocket.headers()));
         let of = |one: PlannedRequest| PlannedRequest { expect: self.expect.unwrap_or(one.expect), ..one };
         Ok(requests.into_iter().map(of).collect())
     }

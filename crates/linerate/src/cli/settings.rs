@@ -5,14 +5,14 @@ use super::grpc::rpc_method;
 use super::values::{
     budget, expectation, microseconds, percent, percentile, rate, request_target, variable, volume,
 };
-use super::{MessageArgs, RequestArgs, span, u32_in, u64_in};
+use super::{MessageArgs, RequestArgs, WebSocketArgs, span, u32_in, u64_in};
 use crate::measurement::{DecidingPercentile, Expectation, PlannedRate, bounds};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Options of HTTP requests and responses.
-const OF_HTTP: [&str; 6] = ["expect", "method", "header", "body", "requests", "feed"];
+/// Options of HTTP requests and responses; the upgrade to WebSocket has headers, too.
+const OF_HTTP: [&str; 5] = ["expect", "method", "body", "requests", "feed"];
 
 /// Each group is one of the command line and a part of the file.
 #[derive(Debug, Clone, Args)]
@@ -126,6 +126,12 @@ pub struct LoadFlags {
     #[arg(long)]
     pub https: bool,
 
+    /// TLS: handshakes of the client; with resumed it resumes its sessions after one full handshake for each
+    /// connection, which shows where servers close connections [default: full; of https and h2 as the server
+    /// offers]
+    #[arg(hide_short_help = true, long, value_name = "KIND", value_parser = ["full", "resumed"])]
+    pub handshake: Option<String>,
+
     /// The default: an option that other tools need
     #[arg(long, short = 'k', hide = true)]
     pub insecure: bool,
@@ -164,7 +170,7 @@ pub struct LoadFlags {
     /// In place of HTTP: each connection sends --size bytes over TCP and gets them back
     #[arg(
         hide_short_help = true,
-        long, conflicts_with_all = ["https", "ws", "udp"], conflicts_with_all = OF_HTTP
+        long, conflicts_with_all = ["https", "ws", "udp", "header"], conflicts_with_all = OF_HTTP
     )]
     pub tcp: bool,
 
@@ -175,13 +181,16 @@ pub struct LoadFlags {
     /// In place of HTTP: the same over UDP
     #[arg(
         hide_short_help = true,
-        long, conflicts_with_all = ["https", "ws", "upstream"], conflicts_with_all = OF_HTTP
+        long, conflicts_with_all = ["https", "ws", "upstream", "header"], conflicts_with_all = OF_HTTP
     )]
     pub udp: bool,
 
     /// In place of HTTP: the same over WebSocket, at the path --url
     #[arg(hide_short_help = true, long, conflicts_with = "https", conflicts_with_all = OF_HTTP)]
     pub ws: bool,
+
+    #[command(flatten)]
+    pub websocket: WebSocketArgs,
 
     /// Bytes of an echo of --tcp, --udp or --ws [default: 64]
     #[arg(hide_short_help = true, long, value_name = "BYTES", value_parser = u64_in(1..))]

@@ -1,8 +1,9 @@
 //! Options and defaults that several commands have in common.
 
-use super::span;
+use super::{span, u64_in};
 use clap::Args;
 use linerate_contract::Spec;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,6 +66,40 @@ pub struct TrustArgs {
     /// Private key of --cert (PEM) [default: it is in the file of --cert]
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
+}
+
+/// Upgrades to WebSocket, and messages.
+#[derive(Debug, Clone, Args)]
+pub struct WebSocketArgs {
+    /// ws, wss: messages are texts
+    #[arg(hide_short_help = true, long)]
+    pub text: bool,
+
+    /// ws, wss: a subprotocol that is offered to the server; several with commas
+    #[arg(hide_short_help = true, long, value_name = "NAMES")]
+    pub subprotocol: Option<String>,
+
+    /// ws, wss: messages that the server sends before it is asked, on each connection
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = u64_in(1..=1000))]
+    pub greetings: Option<u64>,
+}
+
+impl WebSocketArgs {
+    pub(crate) fn is_given(&self) -> bool {
+        self.text || self.subprotocol.is_some() || self.greetings.is_some()
+    }
+
+    /// Header lines of the upgrade.
+    pub(crate) fn headers(&self) -> Option<String> {
+        self.subprotocol.as_ref().map(|names| format!("Sec-WebSocket-Protocol: {names}"))
+    }
+
+    /// Options of the load engine's client.
+    pub(crate) fn options(&self) -> BTreeMap<String, String> {
+        let text = self.text.then(|| ("text".to_owned(), "yes".to_owned()));
+        let greetings = self.greetings.map(|number| ("greetings".to_owned(), number.to_string()));
+        text.into_iter().chain(greetings).collect()
+    }
 }
 
 /// The time for which a thread of a client or server spins before it sleeps.

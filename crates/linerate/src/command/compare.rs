@@ -164,8 +164,10 @@ fn addresses(words: &[String], flags: &mut CompareFlags) -> Result<GivenServers,
         }
         // A datagram would have to be answered.
         let is_of_datagrams = load.h3 || scheme.is_of_datagrams();
-        let address = if is_of_datagrams { address::usual(&url)? } else { address::to_connect(&url)? };
-        Ok((PlannedTarget { host: url.authority(), path: url.path }, address))
+        let mut all =
+            if is_of_datagrams { vec![address::usual(&url)?] } else { address::all_to_connect(&url)? };
+        let address = all.remove(0);
+        Ok((PlannedTarget { host: url.authority(), path: url.path }, address, all))
     });
     let targets = resolved.collect::<Result<_, Error>>()?;
     Ok(GivenServers { lines: words.to_vec(), targets, ..GivenServers::default() })

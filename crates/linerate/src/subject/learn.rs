@@ -4,26 +4,20 @@
 
 use super::ask::{ASK, Outcome, Question, Response, USUAL, option};
 use super::start::{Starter, of_lab, ready_within, until_ready};
-use super::windows::Windows;
+use super::windows::{Windows, warming};
 use super::{RESPONSES, Servers};
 use crate::error::Error;
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{CommandLine, Lab};
 use crate::measurement::{Expectation, PlannedLoad, PlannedRate, PlannedRequest, Stage, Warmup};
+use crate::report::next_of_upgrade;
 use linerate_contract::{Done, Event, Layer, Nanos, Role, Spec, Workload};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The window of a warm-up's rate, a hundredth of a budget within these; and how long it becomes at most
-/// until each server has responded in it.
-const SHORTEST_WINDOW: Nanos = Nanos(100_000_000);
-const WINDOW: Nanos = Nanos(200_000_000);
-const WINDOWS_OF_BUDGET: u64 = 100;
+/// How long a window becomes at most until each server has responded in it.
 const LONGEST_WINDOW: Nanos = Nanos(1_600_000_000);
-/// The longest warm-up: five seconds, or this part of a budget.
-const LONGEST: Nanos = Nanos(5_000_000_000);
-const OF_BUDGET: u64 = 5;
 /// Requests whose responses are learned, of a log with thousands; a correct response to the others has a
 /// status below 400.
 const MOST_ASKED: usize = 100;
@@ -54,9 +48,7 @@ pub(crate) fn find_upstream(lab: &mut dyn Lab, servers: &mut Servers) -> Result<
 
 impl Learner {
     pub(crate) fn new(cpus: &[u32], client: CommandLine, servers: &Servers, budget: Option<Nanos>) -> Self {
-        let longest = budget.map_or(LONGEST, |budget| LONGEST.min(Nanos(budget.0 / OF_BUDGET)));
-        let window = budget.map_or(WINDOW, |budget| Nanos(budget.0 / WINDOWS_OF_BUDGET));
-        let window = window.clamp(SHORTEST_WINDOW, WINDOW);
+        let [window, longest] = warming(budget);
         Self { starter: Starter::new(cpus, &servers.load), client, window, longest, baseline: Vec::new() }
     }
 
@@ -314,7 +306,9 @@ fn no_response(load: &PlannedLoad, name: &str, window: Nanos, done: &Done, other
         let text = known.map_or_else(String::new, |cause| format!(": {}", cause.text));
         let next =
             ["TLS", "HTTP/2", "HTTP/1.1"].into_iter().find(|name| text.contains(&format!("speaks {name}")));
-        why.push(format!("{} {failed}{text}{}", kind.name(), next.map_or("", option)));
+        let of_upgrade = known.and_then(|cause| next_of_upgrade(&cause.text));
+        let next = of_upgrade.map_or_else(|| next.map_or("", option).to_owned(), |next| format!("; {next}"));
+        why.push(format!("{} {failed}{text}{next}", kind.name()));
     }
     why.extend(other);
     if !why.is_empty() {
@@ -342,7 +336,12 @@ const NOT_READY: [&str; 4] = ["502", "503", "504", "grpc-14"];
 /// True if the failures of a load may be those of a server that is not ready yet.
 fn may_be_early(given: Expectation, done: &Done) -> bool {
     let mut statuses = done.statuses.keys();
-    let is_other = done.causes.0.values().any(|cause| cause.text.contains("speaks"));
+    // A refused upgrade will be one later, too.
+    let is_final = |text: &str| {
+        let status = text.strip_prefix("the upgrade has status ");
+        text.contains("speaks") || status.is_some_and(|status| !NOT_READY.contains(&status))
+    };
+    let is_other = done.causes.0.values().any(|cause| is_final(&cause.text));
     let is_of_status = given.status.is_some() || statuses.any(|status| NOT_READY.contains(&&**status));
     !is_other && (done.statuses.is_empty() || is_of_status)
 }

@@ -132,6 +132,7 @@ pub(crate) fn served(host: &PlannedHost) -> Result<Servers, Error> {
         url: host.place.to_string(),
         target,
         address,
+        further: Vec::new(),
         watched_on: None,
         hooks: Hooks::default(),
     });

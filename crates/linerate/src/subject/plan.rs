@@ -69,6 +69,11 @@ fn notes(subjects: &[Subject], load: &PlannedLoad) -> Vec<String> {
     } else if elsewhere().next().is_some() {
         notes.push("the servers' CPU time and memory are not known: linerate did not start them".to_owned());
     }
+    for address in elsewhere().filter(|address| !address.further.is_empty()) {
+        let all = std::iter::once(&address.address).chain(&address.further);
+        let all = all.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        notes.push(format!("{}: connections go in turn to {all}", address.name));
+    }
     // The client compares every byte of an echo.
     let note = match (load.has_tls(), load.size.is_some()) {
         (true, true) => Some("certificates are not verified"),

@@ -263,11 +263,15 @@ impl<'a> Server<'a> {
         if load.has_tls() {
             spec.tls = Some(Tls { name: "localhost".into(), ..Tls::default() });
         }
+        spec.options.extend(load.options.clone());
+        spec.further = self.subject().address().map_or_else(Vec::new, |known| known.further.clone());
         // An echo has no request, but the certificate of its server is not verified, either.
         if load.size.is_some() {
-            spec.request = load.has_tls().then_some(common);
+            spec.request = load.has_tls().then_some(common.clone());
             if load.layer.is_websocket() {
-                spec.path = Some(path(&load.requests[0]));
+                let upgrade = &load.requests[0];
+                spec.path = Some(path(upgrade));
+                spec.request = Some(Request { headers: upgrade.headers.clone(), ..common });
             }
             return;
         }

@@ -18,6 +18,22 @@ const FEWEST_WINDOWS: usize = 6;
 const COMPILED: u64 = 10_000;
 const COMPILED_AFTER: f64 = 1.5;
 
+/// The window of a warm-up's rate, a hundredth of a budget within these.
+const SHORTEST_WINDOW: Nanos = Nanos(100_000_000);
+const WINDOW: Nanos = Nanos(200_000_000);
+const WINDOWS_OF_BUDGET: u64 = 100;
+/// The longest warm-up: five seconds, or this part of a budget.
+const LONGEST: Nanos = Nanos(5_000_000_000);
+const OF_BUDGET: u64 = 5;
+
+/// The length of a window and of the longest warm-up: parts of a budget, which is kept however slow a server
+/// is.
+pub(super) fn warming(budget: Option<Nanos>) -> [Nanos; 2] {
+    let longest = budget.map_or(LONGEST, |budget| LONGEST.min(Nanos(budget.0 / OF_BUDGET)));
+    let window = budget.map_or(WINDOW, |budget| Nanos(budget.0 / WINDOWS_OF_BUDGET));
+    [window.clamp(SHORTEST_WINDOW, WINDOW), longest]
+}
+
 /// The windows of a server, one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
@@ -150,5 +166,16 @@ mod tests {
         let mut windows = Windows::default();
         [10, 400, 400, 400].into_iter().for_each(|number| windows.push(number, 0.2, None));
         assert_eq!(windows.response(16), Nanos(8_000_000));
+    }
+
+    #[test]
+    fn a_warm_up_is_a_part_of_the_budget() {
+        let seconds = |seconds: u64| Nanos(seconds * 1_000_000_000);
+        for budget in [1, 5, 10, 300].map(seconds) {
+            let [window, longest] = warming(Some(budget));
+            assert!(longest <= Nanos(budget.0 / 5) && longest <= LONGEST, "{budget:?}");
+            assert!((SHORTEST_WINDOW..=WINDOW).contains(&window), "{budget:?}");
+        }
+        assert_eq!(warming(None), [WINDOW, LONGEST]);
     }
 }

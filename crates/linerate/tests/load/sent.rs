@@ -130,3 +130,25 @@ fn a_server_that_waits_for_acknowledgements_is_found_out() {
     assert_eq!(status, Some(0), "{text}");
     assert!(text.contains("delayed acknowledgements of 40 ms for each request"), "{text}");
 }
+
+/// Two servers of one name; the number of connections of each is in both forms of the result.
+#[test]
+fn connections_go_to_all_places_in_turn_and_the_result_has_their_numbers() {
+    if !engine_is_built() {
+        return;
+    }
+    let urls = [(); 2].map(|()| {
+        serving(|stream| stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_ok())
+    });
+    let places = urls.each_ref().map(|url| url.trim_start_matches("http://").trim_end_matches('/'));
+    let to = places.join(",");
+    let words = ["http://shop.test/", "--connect-to", &to, "-n", "12", "-c", "4", "-t", "1"];
+    let (text, status) = load(&words);
+    let row = format!("connections {} 2, {} 2", places[0].min(places[1]), places[0].max(places[1]));
+    assert!(status == Some(0) && text.contains(&row), "{text}");
+    let (json, _) = load(&[&words[..], &["--json", "-"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for place in places {
+        assert_eq!(json["by_address"][place], 2, "{json}");
+    }
+}

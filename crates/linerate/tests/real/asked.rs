@@ -56,6 +56,42 @@ fn what_the_user_expects_is_all_that_is_compared() {
     assert!(text.status == 3 && text.stderr.contains("differ in their format: JSON"), "{}", text.stderr);
 }
 
+/// A server answers with the number of bytes of the body and their sum, so that it has got them all.
+#[test]
+fn a_body_of_any_bytes_and_any_length_is_sent() {
+    let Some(_machine) = shared_machine() else { return };
+    let folder = workplace("commands-body");
+    let server = "import os\nfrom http.server import *\n\
+        class H(BaseHTTPRequestHandler):\n\
+        \x20   protocol_version, disable_nagle_algorithm = 'HTTP/1.1', True\n\
+        \x20   def log_message(self, *words): pass\n\
+        \x20   def do_POST(self):\n\
+        \x20       body = self.rfile.read(int(self.headers['Content-Length']))\n\
+        \x20       told = b'%d %d' % (len(body), sum(body))\n\
+        \x20       self.send_response(200)\n\
+        \x20       self.send_header('Content-Length', str(len(told)))\n\
+        \x20       self.end_headers()\n\
+        \x20       self.wfile.write(told)\n\
+        ThreadingHTTPServer(('127.0.0.1', int(os.environ['PORT'])), H).serve_forever()\n";
+    fs::write(folder.path().join("taking.py"), server).unwrap();
+    // Above the 64 KiB of an argument's and a pipe's room.
+    let bytes: Vec<u8> = (0..=255).cycle().take(200_000).collect();
+    let sum: u64 = bytes.iter().map(|byte| u64::from(*byte)).sum();
+    fs::write(folder.path().join("body"), &bytes).unwrap();
+    let line = "{\"path\": \"/a\", \"body\": \"@body\"}\n{\"path\": \"/b\", \"body\": \"x\"}\n";
+    fs::write(folder.path().join("mix.jsonl"), line).unwrap();
+    for words in [["--body", "@body"], ["--requests", "mix.jsonl"]] {
+        let servers = ["python3 taking.py", "python3 ./taking.py", "-c", "2", "--no-why"];
+        let out = compare(&folder, &[&servers[..], &words].concat());
+        assert_eq!(out.status, 0, "{words:?}: {}{}", out.stdout, out.stderr);
+        let run: Run = serde_json::from_str(&folder.read("out/run.json")).unwrap();
+        let answer = format!("200000 {sum}");
+        let expected = run.learned.expectations[0];
+        assert_eq!(expected.crc32, Some(linerate_contract::crc32(answer.as_bytes())), "{words:?}");
+        let _ = fs::remove_dir_all(folder.path().join("out"));
+    }
+}
+
 #[test]
 fn servers_that_echo_over_udp_are_compared_by_commands_and_by_addresses() {
     let Some(_machine) = shared_machine() else { return };

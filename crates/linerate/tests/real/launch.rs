@@ -264,6 +264,18 @@ fn a_server_that_is_not_ready_at_first_is_waited_for() {
     }
 }
 
+/// Longer than the usual 10 s; the later starts are quick.
+#[test]
+fn a_server_that_listens_after_eleven_seconds_is_waited_for() {
+    let Some(_machine) = shared_machine() else { return };
+    let folder = habits("launch-eleven");
+    fs::create_dir(folder.path().join("cache")).unwrap();
+    let server = "[ -e cache/full ] || sleep 11; touch cache/full; exec python3 habits.py quick";
+    let words = [server, server, "-c", "2", "--ready", "60s", "--share", "cache", "--no-why"];
+    let out = compare_within("16s", &folder, &words);
+    assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
+}
+
 #[test]
 fn a_server_of_ipv6_alone_is_reached_there() {
     let Some(_machine) = shared_machine() else { return };

@@ -10,6 +10,7 @@ mod commands;
 mod common;
 mod confined;
 mod failures;
+mod fpm;
 mod hangs;
 mod host;
 mod images;
@@ -20,6 +21,7 @@ mod own_paths;
 mod paths;
 mod project;
 mod tun;
+mod upgrades;
 mod waiting;
 mod why;
 

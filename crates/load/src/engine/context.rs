@@ -225,22 +225,26 @@ impl<L: Layer> Context<L> {
         let row = if L::SEVERAL { self.layer.answered() } else { 0 };
         let has_details = L::SEVERAL || slot.first != Nanos::ZERO;
         match response {
-            Ok(Response { bytes, verified, reusable }) => {
+            Ok(Response { bytes, verified, reusable, status }) => {
                 let counts = if PACED {
                     self.meter.succeed_paced(slot.due, slot.began, now, bytes, verified)
                 } else {
                     self.meter.succeed(slot.began, now, bytes, verified)
                 };
+                let base = if PACED { slot.due } else { slot.began };
+                if !self.meter.is_usual(status) {
+                    self.meter.unusual(counts, status, base, now);
+                }
                 if has_details {
-                    let base = if PACED { slot.due } else { slot.began };
                     self.meter.details(counts, row, base, slot.take_first(), now);
                 }
                 reusable
             }
-            Err(Wrong { kind, reusable }) => {
+            Err(wrong) => {
                 slot.take_first();
-                self.meter.fail_of(Some(row), kind, slot.began, now);
-                reusable
+                let base = if PACED { slot.due } else { slot.began };
+                self.meter.fail_by(Some(row), wrong, slot.began, base, now);
+                wrong.reusable
             }
         }
     }

@@ -172,17 +172,20 @@ impl<L: Lanes> Context<L> {
         for Ending { begun: Begun { due, sent }, first, request, end } in self.layer.ended() {
             let base = if is_paced { due } else { sent };
             match end {
-                LaneEnd::Answered(Response { bytes, verified, .. }) => {
+                LaneEnd::Answered(Response { bytes, verified, status, .. }) => {
                     let counts = if is_paced {
                         self.meter.succeed_paced(due, sent, self.last, bytes, verified)
                     } else {
                         self.meter.succeed(sent, self.last, bytes, verified)
                     };
+                    if !self.meter.is_usual(status) {
+                        self.meter.unusual(counts, status, base, self.last);
+                    }
                     if self.meter.has_rows() || first != Nanos::ZERO {
                         self.meter.details(counts, request, base, first, self.last);
                     }
                 }
-                LaneEnd::Failed(kind) => self.meter.fail_of(Some(request), kind, sent, self.last),
+                LaneEnd::Failed(wrong) => self.meter.fail_by(Some(request), wrong, sent, base, self.last),
                 LaneEnd::Events { count, last, at } => self.meter.events(count, base, last, at),
                 LaneEnd::Withdrawn => {
                     self.again.push_back(Begun { due, sent });

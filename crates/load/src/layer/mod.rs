@@ -36,6 +36,8 @@ pub struct Response {
     pub verified: bool,
     /// The connection can carry another operation.
     pub reusable: bool,
+    /// The status, where the protocol has one; else 0.
+    pub status: u16,
 }
 
 /// A complete response that is not what the spec expects.
@@ -44,6 +46,15 @@ pub struct Wrong {
     pub kind: ErrorKind,
     /// The connection can carry another operation.
     pub reusable: bool,
+    /// The status, where the protocol has one; else 0.
+    pub status: u16,
+}
+
+impl Wrong {
+    /// The end of an operation without a whole response.
+    pub fn without_response(kind: ErrorKind) -> Self {
+        Self { kind, reusable: false, status: 0 }
+    }
 }
 
 /// The outcome of a call of [`Layer::receive`].
@@ -206,6 +217,11 @@ pub trait Layer: Clone + Send + Sized + 'static {
         BTreeMap::new()
     }
 
+    /// Connections by the address that they went to, where there are several.
+    fn by_address(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+
     /// Responses by status, where the protocol has one.
     fn statuses(&self) -> BTreeMap<String, u64> {
         BTreeMap::new()
@@ -246,7 +262,7 @@ pub struct Ending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneEnd {
     Answered(Response),
-    Failed(ErrorKind),
+    Failed(Wrong),
     /// The peer has not looked at it, and ends the connection: it is sent again on another one.
     Withdrawn,
     /// So many events at this time, and when the one before them arrived; zero: they are the first.

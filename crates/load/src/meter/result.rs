@@ -16,12 +16,17 @@ impl Meter {
         self.closed_idle += other.closed_idle;
         self.unserved += other.unserved;
         self.stall = self.stall.min(other.stall);
+        self.merge_statuses(other);
         self.errors.merge(&other.errors);
         self.latency.merge(&other.latency);
         self.connect.merge(&other.connect);
         self.merge_details(other);
         self.add_tcp(other.tcp);
-        for (sum, part) in [(&mut self.statuses, &other.statuses), (&mut self.accepted, &other.accepted)] {
+        for (sum, part) in [
+            (&mut self.statuses, &other.statuses),
+            (&mut self.accepted, &other.accepted),
+            (&mut self.by_address, &other.by_address),
+        ] {
             part.iter().for_each(|(name, n)| *sum.entry(name.clone()).or_default() += n);
         }
         self.causes.merge(&other.causes);
@@ -64,6 +69,8 @@ impl Meter {
             cpu_ns: cpu,
             verified: self.verified,
             statuses: self.statuses.clone(),
+            by_status: self.status_counts(),
+            by_address: self.by_address.clone(),
             streams: self.streams.clone(),
             tls: self.tls.clone(),
             handshakes: self.handshakes,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::layer::Wrong;
 use linerate_contract::{Bytes, Layer, Role, Workload};
 
 fn meter(budget: u64) -> Meter {
@@ -85,6 +86,47 @@ fn merged_counters_add_up_and_span_both_windows() {
     let done = a.done(Nanos::ZERO);
     assert_eq!((done.operations, done.bytes), (2, Bytes(3)));
     assert_eq!((done.start_ns, done.end_ns), (Nanos(3), Nanos(8)));
+}
+
+/// Two threads whose first responses had other statuses.
+#[test]
+fn response_times_by_status_are_those_of_all_threads() {
+    let (mut a, mut b) = (meter(8), meter(8));
+    let answer = |m: &mut Meter, status: u16, took: u64| {
+        assert!(m.begin());
+        let counts = m.succeed(Nanos(0), Nanos(took), 1, false);
+        if !m.is_usual(status) {
+            m.unusual(counts, status, Nanos(0), Nanos(took));
+        }
+    };
+    [(200, 10), (304, 20), (200, 30)].into_iter().for_each(|(status, took)| answer(&mut a, status, took));
+    [(304, 40), (200, 50), (304, 60)].into_iter().for_each(|(status, took)| answer(&mut b, status, took));
+    assert!(b.begin());
+    let wrong = Wrong { kind: ErrorKind::WrongStatus, reusable: true, status: 500 };
+    b.fail_by(None, wrong, Nanos(0), Nanos(0), Nanos(70));
+    a.merge(&b);
+    let pairs = |times: &[u64]| times.iter().map(|time| (*time, 1)).collect::<Vec<_>>();
+    let done = a.done(Nanos::ZERO);
+    assert_eq!(done.by_status["200"].pairs, pairs(&[10, 30, 50]));
+    assert_eq!(done.by_status["304"].pairs, pairs(&[20, 40, 60]));
+    assert_eq!(done.by_status["500"].pairs, pairs(&[70]));
+    let mut one = meter(1);
+    answer(&mut one, 200, 10);
+    assert!(one.done(Nanos::ZERO).by_status.is_empty(), "there is nothing to tell apart");
+}
+
+#[test]
+fn a_server_with_many_statuses_fills_no_memory() {
+    let mut m = meter(600);
+    for status in 100..600 {
+        assert!(m.begin());
+        let counts = m.succeed(Nanos(0), Nanos(1), 1, false);
+        if !m.is_usual(status) {
+            m.unusual(counts, status, Nanos(0), Nanos(1));
+        }
+    }
+    let by_status = m.done(Nanos::ZERO).by_status;
+    assert_eq!((by_status.len(), by_status["other"].total()), (18, 500 - 17));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Where connections come from, and how fast they may send.
 
-use crate::common::{Engine, client, good_certificates, local, ok, read_request, tcp_client, with};
+use crate::common::{Engine, client, good_certificates, local, ok, read_request, server, tcp_client, with};
 use crate::h3::{h3_client, h3_server};
 use linerate_contract::{Layer, Nanos, Role, Spec, Workload, page};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex};
 
 const SOURCES: [IpAddr; 3] = [
@@ -73,6 +73,36 @@ fn a_source_that_is_not_of_this_machine_is_refused() {
             "{layer}: {status:?} {text}"
         );
     }
+}
+
+/// Several servers of one name, with the same port.
+#[test]
+fn connections_go_to_each_address_in_turn_and_are_counted() {
+    for layer in ["http", "h2c", "websocket", "tcp"] {
+        let layer = layer.parse::<Layer>().unwrap();
+        let mut port = 0;
+        let servers = [41, 42, 43].map(|last| {
+            let listen = SocketAddr::from((Ipv4Addr::new(127, 0, 0, last), port));
+            let serving = Engine::serving(&Spec { layer, listen: Some(listen), ..server(9) });
+            port = serving.1.port();
+            serving
+        });
+        let addresses = [0, 1, 2].map(|at: usize| servers[at].1);
+        let workloads: &[_] = if layer == Layer::Http { &[("rr", 2), ("crr", 10)] } else { &[("rr", 2)] };
+        for (workload, each) in workloads {
+            let spec = client(workload, addresses[0], 9, 30);
+            let mut spec = Spec { layer, further: addresses[1..].into(), connections: 6, size: 9, ..spec };
+            let done = Engine::start(&spec).done();
+            assert_eq!((done.operations, done.errors.total()), (30, 0), "{layer}: {:?}", done.causes);
+            let all = addresses.map(|address| (address.to_string(), *each));
+            assert_eq!(done.by_address, all.into(), "{layer} {workload}");
+            spec.further = Vec::new();
+            assert!(Engine::start(&spec).done().by_address.is_empty());
+        }
+    }
+    let mut other = client("rr", local(), 9, 1);
+    other.further = vec!["[::1]:80".parse().unwrap()];
+    assert_eq!(Engine::start(&other).wait().code(), Some(2));
 }
 
 #[test]

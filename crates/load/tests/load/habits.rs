@@ -4,6 +4,7 @@
 use crate::PROGRAM;
 use crate::common::{Engine, answering, client, good_certificates, local, ok, read_request, scripted};
 use crate::sessions::{client as session, opened};
+use crate::several::times_by_status;
 use linerate_contract::{Done, ErrorKind, Expect, Nanos, Request, Spec, page};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -154,7 +155,39 @@ fn a_status_is_right_or_wrong_by_the_users_word_and_costs_no_connection() {
             let wrong = done.errors.0.get(&ErrorKind::WrongStatus).copied().unwrap_or(0);
             assert_eq!((done.operations, wrong), if good { (40, 0) } else { (0, 40) }, "{expect:?}");
             assert_eq!(done.statuses["404"], 40);
+            // Without another status or a failure all times are those of this one.
+            assert_eq!(times_by_status(&done).get("404").copied(), (!good).then_some(40), "{expect:?}");
             assert_eq!(connections.load(Ordering::SeqCst), 1, "{expect:?} {rate:?}");
+        }
+    }
+}
+
+/// The responses of one connection are 200 and 302 by turns, the latter 20 ms late; all are right, or one of
+/// both is wrong.
+#[test]
+fn each_status_has_its_response_times() {
+    for expect in [None, Some(Expect { status: Some(200), bytes: None, crc32: None, every: 1 })] {
+        for rate in [None, Some(100.0)] {
+            let address = scripted(|mut stream| {
+                loop {
+                    let late = Duration::from_millis(20);
+                    let good = stream.write_all(&ok(&page(SIZE))).is_ok() && read_request(&mut stream);
+                    std::thread::sleep(late);
+                    let found = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n";
+                    if !good || stream.write_all(found.as_bytes()).is_err() || !read_request(&mut stream) {
+                        return;
+                    }
+                }
+            });
+            let (right, is_right) = (expect.clone(), expect.is_none());
+            let spec = Spec { expect: right, rate, ..one_connection("rr", address, 20) };
+            let done = Engine::start(&spec).done();
+            assert_eq!(done.operations, if is_right { 20 } else { 10 }, "{rate:?}: {:?}", done.errors);
+            assert_eq!(times_by_status(&done), done.statuses);
+            assert_eq!((done.statuses["200"], done.statuses["302"]), (10, 10));
+            assert!(done.by_status["302"].min >= 20_000_000, "{:?}", done.by_status);
+            let all: u64 = done.by_status.values().map(|times| times.total()).sum();
+            assert_eq!(all, done.latency.unwrap().total() + done.errors.total());
         }
     }
 }

@@ -1,7 +1,8 @@
 //! A client of several requests: each has its weight, its own response and its own expectation.
 
 use crate::common::{Engine, client, good_certificates, local, server};
-use linerate_contract::{ErrorKind, Expect, Layer, Request, Spec, WeightedRequest, page};
+use linerate_contract::{Done, ErrorKind, Expect, Layer, Request, Spec, WeightedRequest, page};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -51,6 +52,11 @@ fn several(workload: &str, address: SocketAddr) -> Spec {
     spec
 }
 
+/// The number of response times of each status.
+pub(crate) fn times_by_status(done: &Done) -> BTreeMap<String, u64> {
+    done.by_status.iter().map(|(status, times)| (status.clone(), times.total())).collect()
+}
+
 #[test]
 fn each_request_is_sent_by_its_weight_and_has_its_own_expectation() {
     for (workload, rate) in [("rr", None), ("crr", None), ("rr", Some(20_000.0)), ("crr", Some(5_000.0))] {
@@ -66,6 +72,7 @@ fn each_request_is_sent_by_its_weight_and_has_its_own_expectation() {
         let statuses =
             [("200".to_owned(), of("GET /items ") + of("HEAD /head ")), ("404".into(), of("GET /no "))];
         assert_eq!(done.statuses, statuses.into(), "{workload}");
+        assert_eq!(times_by_status(&done), done.statuses, "{workload}");
         let rows: Vec<_> = done.requests.iter().map(|row| (row.operations, row.latency.total())).collect();
         assert_eq!(rows, [(3072, 3072), (512, 512), (512, 512)], "{workload}");
     }
@@ -79,6 +86,7 @@ fn a_wrong_response_to_one_request_is_its_own_failure() {
     let done = Engine::start(&spec).done();
     let wrong = done.errors.0.get(&ErrorKind::WrongStatus).copied();
     assert_eq!((done.operations, wrong, done.statuses["404"]), (4096 - 512, Some(512), 512));
+    assert_eq!(times_by_status(&done), done.statuses);
     let rows: Vec<_> = done.requests.iter().map(|row| (row.operations, row.errors.total())).collect();
     assert_eq!(rows, [(3072, 0), (0, 512), (512, 0)]);
 }
@@ -107,6 +115,14 @@ fn requests_over_streams_have_their_own_bodies_expectations_and_rows() {
         let rows: Vec<_> = done.requests.iter().map(|row| row.operations).collect();
         assert_eq!((rows, done.verified), (vec![2_560, 1_024, 512], 2_560), "{layer} {workload}");
         assert_eq!((done.statuses["400"], done.statuses["200"]), (1_024, 3_072), "{layer} {workload}");
+        assert_eq!(times_by_status(&done), done.statuses, "{layer} {workload}");
+        // Over two threads, and with responses that are wrong.
+        spec.requests[1].expect = None;
+        spec.threads = 2;
+        let done = Engine::start(&spec).done();
+        let wrong = done.errors.0.get(&ErrorKind::WrongStatus);
+        assert_eq!(wrong, done.statuses.get("400"), "{layer} {workload}");
+        assert_eq!(times_by_status(&done), done.statuses, "{layer} {workload}");
     }
 }
 

@@ -1,12 +1,12 @@
-//! TLS with servers of others: every cipher suite of TLS 1.3, and servers that signed their own certificates.
+//! TLS with servers of others: every version and cipher suite, and servers that signed their own
+//! certificates.
 
-use crate::certified::server_config;
-use crate::common::{Engine, client, good_certificates, local, ok, server, tls_failure};
-use linerate_contract::{Done, ErrorKind, Layer, Spec, Tls, TlsFailure};
+use crate::certified::{config, server_config};
+use crate::common::{Engine, client, good_certificates, local, ok, server, tls_failure, with};
+use crate::terminating::terminating;
+use linerate_contract::{Done, ErrorKind, Layer, Role, Spec, Tls, TlsFailure, Workload};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConfig, ServerConnection, StreamOwned, SupportedCipherSuite};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -39,26 +39,64 @@ fn done(layer: &str, address: SocketAddr, tls: &Tls) -> Done {
     Engine::start(&spec).done()
 }
 
+/// Suites of both versions for certificates with a key of ECDSA.
+fn suites() -> impl Iterator<Item = SupportedCipherSuite> {
+    let all = rustls::crypto::ring::ALL_CIPHER_SUITES.iter().copied();
+    all.filter(|suite| !format!("{:?}", suite.suite()).contains("_RSA_"))
+}
+
 #[test]
-fn a_server_may_have_any_cipher_suite_of_tls_1_3() {
+fn a_server_may_have_either_version_of_tls_and_any_cipher_suite() {
     let (certified, trusted) = good_certificates();
-    for name in ["TLS13_AES_128_GCM_SHA256", "TLS13_AES_256_GCM_SHA384", "TLS13_CHACHA20_POLY1305_SHA256"] {
-        let mut provider = rustls::crypto::ring::default_provider();
-        provider.cipher_suites.retain(|suite| format!("{:?}", suite.suite()) == name);
-        let config = ServerConfig::builder_with_provider(Arc::new(provider))
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![CertificateDer::from_pem_slice(certified.certificate.as_bytes()).unwrap()],
-                PrivateKeyDer::from_pem_slice(certified.key.as_bytes()).unwrap(),
-            )
-            .unwrap();
-        let address = echoing(Arc::new(config));
-        for layer in ["tls", "https"] {
-            let done = done(layer, address, &trusted);
+    assert_eq!(suites().count(), 6);
+    for suite in suites() {
+        let (version, name) = (suite.version(), format!("{:?}", suite.suite()).replace("TLS13", "TLS"));
+        for layer in ["tls", "wss", "https", "h2"] {
+            // Records of 16 KiB in both directions, except for short requests.
+            let size = 40_000;
+            let plain = match layer {
+                "tls" => Layer::Tcp,
+                "wss" => Layer::WebSocket,
+                "https" => Layer::Http,
+                _ => Layer::H2c,
+            };
+            let (_server, behind) = Engine::serving(&Spec { layer: plain, ..server(size) });
+            let protocols = if layer == "h2" { &["h2"][..] } else { &[] };
+            let config = config(&certified, &[version], |other| *other == suite, protocols);
+            let address = terminating(Arc::new(config), behind);
+            let mut spec = client("rr", address, size, 10);
+            (spec.layer, spec.tls, spec.size) = (layer.parse().unwrap(), Some(trusted.clone()), size as u64);
+            let done = Engine::start(&spec).done();
             assert_eq!((done.operations, done.errors.total()), (10, 0), "{layer} {name}: {done:?}");
-            assert!(done.tls.unwrap().contains(&name.replace("TLS13", "TLS")));
+            let told = done.tls.unwrap();
+            let number = if name.contains("_WITH_") { "TLSv1.2" } else { "TLSv1.3" };
+            assert!(told.starts_with(&format!("{number} {name} ")), "{layer}: {told}");
+        }
+    }
+}
+
+#[test]
+fn transfers_over_tls_1_2_arrive_whole_both_ways() {
+    let (certified, trusted) = good_certificates();
+    let bytes = 1_100_001;
+    for suite in suites().filter(|suite| suite.tls13().is_none()) {
+        let config = Arc::new(config(&certified, &[&rustls::version::TLS12], |other| *other == suite, &[]));
+        for (layer, plain) in [(Layer::Tls, Layer::Tcp), (Layer::Wss, Layer::WebSocket)] {
+            for direction in ["client-writes", "client-reads"] {
+                let transfer = |role, layer| {
+                    let mut spec = with(Spec::new(role, layer, Workload::Stream), "direction", direction);
+                    spec.set_option("transfers", "2");
+                    (spec.size, spec.bytes, spec.connections) = (65_536, Some(bytes), 2);
+                    spec
+                };
+                let serving = Spec { listen: Some(local()), ..transfer(Role::Server, plain) };
+                let (_server, behind) = Engine::serving(&serving);
+                let mut spec = transfer(Role::Client, layer);
+                (spec.connect, spec.tls) = (Some(terminating(config.clone(), behind)), Some(trusted.clone()));
+                let done = Engine::start(&spec).done();
+                let what = format!("{suite:?} {layer} {direction}: {done:?}");
+                assert_eq!((done.errors.total(), done.verified), (0, 4 * bytes), "{what}");
+            }
         }
     }
 }
@@ -135,6 +173,26 @@ fn sessions_are_resumed_at_the_latest_after_the_first_handshake_of_each_connecti
             assert!(counts.full == full || is_early, "{layer} {tickets} {asked}: {counts:?}");
             assert_eq!(counts.full + counts.resumed, full + resumed, "{layer} {tickets} {asked}");
         }
+    }
+}
+
+/// A server of TLS 1.2 has the session in a ticket of its handshake (RFC 5077).
+#[test]
+fn sessions_of_tls_1_2_are_resumed_or_never() {
+    let (certified, trusted) = good_certificates();
+    let (_server, behind) = Engine::serving(&Spec { layer: Layer::Http, ..server(64) });
+    let mut config = config(&certified, &[&rustls::version::TLS12], |_| true, &[]);
+    config.ticketer = rustls::crypto::ring::Ticketer::new().unwrap();
+    let config = Arc::new(config);
+    for (asked, full, resumed) in [("full", 60, 0), ("resumed", 3, 57)] {
+        let mut spec = client("crr", terminating(config.clone(), behind), 64, 60);
+        (spec.layer, spec.tls, spec.connections) = (Layer::Https, Some(trusted.clone()), 3);
+        spec.set_option("handshake", asked);
+        let done = Engine::start(&spec).done();
+        let counts = done.handshakes.unwrap();
+        assert_eq!((done.operations, done.errors.total()), (60, 0), "{asked}: {done:?}");
+        assert_eq!(counts.full + counts.resumed, full + resumed, "{asked}: {counts:?}");
+        assert!(counts.full <= full && (asked == "resumed" || counts.full == full), "{asked}: {counts:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! A server that keeps operations and then ends their connection in order: they are sent again, and the time
 //! that it has kept them is in their response times, or they have failed by their deadline.
 
-use crate::common::{Engine, client, good_certificates, ok, read_request, scripted};
+use crate::common::{Engine, client, good_certificates, local, ok, read_request, scripted};
 use crate::h2::{frame, good, h2_client, responses};
 use crate::h3::{Aioquic, h3_client};
 use crate::quic_peer::{serving, turning};
@@ -9,7 +9,7 @@ use crate::sessions::{client as session, opened};
 use linerate_contract::{Counts, Done, ErrorKind, Nanos, Spec, Tls, page};
 use quinn_proto::Dir;
 use std::io::{Read, Write};
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -194,6 +194,44 @@ fn a_goodbye_in_the_datagram_of_the_first_response_fails_nothing() {
         let done = Engine::start(&Spec { rate, connections: 1, ..spec }).done();
         assert_eq!((done.operations, done.errors.total()), (8, 0), "{rate:?}: {:?}", done.errors);
         assert!(done.streams.unwrap().goaways.contains_key("goaway"), "{rate:?}");
+    }
+}
+
+/// A server that answers one request of each connection, and ends it 20 ms later with these bytes.
+fn ending_idle(bytes: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind(local()).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut head = [0; 9];
+                let mut asked = stream.read_exact(&mut [0; 24]).is_ok();
+                asked &= stream.write_all(&frame(4, 0, 0, &[])).is_ok();
+                while asked && head[3] != 1 {
+                    asked = stream.read_exact(&mut head).is_ok();
+                    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+                    asked &= stream.read_exact(&mut vec![0; length]).is_ok();
+                }
+                if asked && stream.write_all(&good(1)).is_ok() {
+                    std::thread::sleep(Duration::from_millis(20));
+                    let _ = stream.write_all(bytes).and_then(|()| stream.shutdown(Shutdown::Write));
+                    // Bytes that are left unread would make a reset of the end.
+                    let _ = std::io::copy(&mut stream, &mut std::io::sink());
+                }
+            });
+        }
+    });
+    address
+}
+
+/// The open loop leaves a connection idle for longer than its server does.
+#[test]
+fn an_idle_connection_of_http_2_that_ends_costs_no_request() {
+    let goodbye: &'static [u8] = goaway(1).leak();
+    for (bytes, name) in [(goodbye, "GOAWAY and FIN"), (&[], "FIN")] {
+        let spec = Spec { rate: Some(10.0), operations: Some(6), ..streams(ending_idle(bytes)) };
+        let done = Engine::start(&spec).done();
+        assert_eq!((done.operations, done.errors.total()), (6, 0), "{name}: {:?}", done.causes);
     }
 }
 

@@ -16,6 +16,11 @@ fn done() -> Done {
         latency: Some(Counts { pairs: vec![(60_000, 990), (1_100_000, 10)], min: 60_000, max: 1_100_000 }),
         cpu_ns: Nanos(10_120_000),
         statuses: [("200".to_owned(), 998), ("302".to_owned(), 2)].into(),
+        by_status: [("200", 60_000, 990), ("302", 1_100_000, 2)]
+            .map(|(status, time, n)| {
+                (status.to_owned(), Counts { pairs: vec![(time, n)], min: time, max: time })
+            })
+            .into(),
         ..Done::default()
     }
 }
@@ -49,6 +54,8 @@ fn the_text_has_rates_failures_cpu_and_latencies() {
         "requests    1,000 in 2.00 s: 500 per second",
         "failed      12 of 1,012 (1.19 %): reset 10, timeout 2",
         "statuses    200: 998, 302: 2",
+        "            200: 990 responses, p50 60.0 us, p99 60.0 us\n",
+        "            302: 2 responses, p50 1.10 ms, p99 -\n",
         "client CPU  10.0 us per request",
         "99 %     60.0 us",
         "99.9 %     1.10 ms",
@@ -74,6 +81,7 @@ fn an_open_loop_shows_its_schedule_and_both_times() {
     assert!(text.contains(cpu), "{text}");
     let json: serde_json::Value = serde_json::from_str(&json(&result)).unwrap();
     assert_eq!((json["latency_us"]["p99"].as_f64(), &json["statuses"]["302"]), (Some(60.0), &2.into()));
+    assert_eq!(json["by_status_us"]["302"]["p50"], 1_100.0);
     assert_eq!(json["service_us"]["p50"], 20.0);
     assert_eq!(json["done"]["schedule"]["late"], 3);
     assert_eq!(

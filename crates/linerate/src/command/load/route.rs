@@ -21,7 +21,13 @@ pub(super) fn set(args: &RouteArgs, url: &Url, spec: &mut Spec) -> Result<(), Er
     } else if let Some(proxy) = &args.proxy {
         through(proxy, url, spec)?;
     } else {
-        spec.connect = Some(address::to_connect(&at(url, args.connect_to.as_deref())?)?);
+        let mut all: Vec<SocketAddr> = Vec::new();
+        for place in places(args.connect_to.as_deref()) {
+            let found = address::all_to_connect(&at(url, place)?)?;
+            all.extend(found.into_iter().filter(|address| !all.contains(address)).collect::<Vec<_>>());
+        }
+        spec.connect = Some(all.remove(0));
+        spec.further = all;
     }
     if let (Some(Sources(sources)), Some(to)) = (&args.source, spec.connect) {
         if let Some(other) = sources.iter().find(|source| source.is_ipv4() != to.is_ipv4()) {
@@ -31,6 +37,11 @@ pub(super) fn set(args: &RouteArgs, url: &Url, spec: &mut Spec) -> Result<(), Er
         spec.sources.clone_from(sources);
     }
     Ok(())
+}
+
+/// Several are separated by commas; without one it is that of the URL.
+fn places(given: Option<&str>) -> Vec<Option<&str>> {
+    given.map_or_else(|| vec![None], |places| places.split(',').map(Some).collect())
 }
 
 /// The URL with another place: `--connect-to HOST:PORT`.

@@ -41,18 +41,11 @@ pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> R
     } else if scheme.has_tls() || scheme.has_path {
         let (host, insecure) = (Some(url.authority()), options.trust.insecure);
         let mut headers = options.requests.request.headers();
-        headers.extend(
-            options.flow.subprotocol.as_ref().map(|names| format!("Sec-WebSocket-Protocol: {names}")),
-        );
+        headers.extend(options.flow.websocket.headers());
         spec.request = Some(Request { host, insecure, headers, ..Request::default() });
         spec.path = scheme.has_path.then(|| url.path.clone());
     }
-    if options.flow.text {
-        spec.set_option("text", "yes");
-    }
-    if let Some(greetings) = options.flow.greetings {
-        spec.set_option("greetings", greetings);
-    }
+    spec.options.extend(options.flow.websocket.options());
     set_exchange(&mut spec, &options.requests)?;
     if !scheme.is_of_requests() {
         spec.size = options.flow.size.unwrap_or(usual_size(scheme, is_stream));
@@ -286,6 +279,11 @@ mod tests {
         assert_eq!(directions, ["client-writes", "client-reads"]);
         let rate = specs(&["udp://a:1", "-b", "1M", "--size", "125"]).unwrap()[0].rate;
         assert_eq!(rate, Some(1_000.0));
+        for scheme in ["tcp", "tls", "ws", "wss"] {
+            let spec = &specs(&[&format!("{scheme}://a:1"), "-b", "8M", "-c", "4"]).unwrap()[0];
+            // Bytes per second of each connection.
+            assert_eq!((spec.option("pace"), spec.rate), (Some("250000"), None), "{scheme}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn command(name: &str) -> Subject {
 fn address() -> Subject {
     let json = serde_json::json!({"address": {
         "name": "new", "url": "http://box2/own", "target": {"host": "box2", "path": "/own"},
-        "address": "10.0.0.2:80",
+        "address": "10.0.0.2:80", "further": ["10.0.0.3:80"],
     }});
     serde_json::from_value(json).unwrap()
 }
@@ -54,6 +54,7 @@ fn an_address_is_asked_by_its_host_and_path_and_nothing_is_started() {
     asked.ask(&mut spec, 1);
     assert_eq!((spec.path.as_deref(), spec.options.get("patience_ms")), (Some("/own"), None));
     assert_eq!(spec.request.unwrap().host.as_deref(), Some("box2"));
+    assert_eq!(spec.further, ["10.0.0.3:80".parse().unwrap()], "connections go to both addresses in turn");
     assert!(asked.launch(&pins, None, 0).is_none() && !servers.are_started_here());
     assert_eq!(asked.address(0).unwrap().to_string(), "10.0.0.2:80");
 }
@@ -99,4 +100,22 @@ fn what_is_learned_is_beside_the_plan_and_a_cell_is_warmed_up_by_it() {
     servers.server(1).ask(&mut spec, 1);
     assert_eq!(spec.expect.and_then(|expect| expect.status), Some(204));
     assert_eq!(servers.load, load());
+}
+
+#[test]
+fn options_of_the_client_and_headers_of_an_upgrade_are_those_of_every_unit() {
+    let mut load = PlannedLoad { layer: Layer::Wss, size: Some(64), ..load() };
+    load.options.insert("handshake".into(), "resumed".into());
+    load.requests[0].headers.push("Origin: https://shop.test".into());
+    let servers = Servers::new(&[command("old"), address()], &load, Learned::default());
+    for (server, host, path) in
+        [(servers.server(0), None, "/items"), (servers.server(1), Some("box2"), "/own")]
+    {
+        let mut spec = Spec::new(Role::Client, load.layer, Workload::Rr);
+        server.ask(&mut spec, 1);
+        let request = spec.request.clone().unwrap();
+        assert_eq!((spec.option("handshake"), spec.path.as_deref()), (Some("resumed"), Some(path)));
+        assert_eq!((request.host.as_deref(), &*request.headers[0]), (host, "Origin: https://shop.test"));
+        assert!(request.insecure);
+    }
 }

@@ -22,7 +22,7 @@ use crate::layer::http::{STATUSES, events};
 use crate::layer::order::{Numbering, Order};
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Silence, Wire, Wires};
-use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, MAX_READS, Progress};
+use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, MAX_READS, Progress, Wrong};
 use crate::refusal::Refusal;
 use crate::socket::Dialer;
 use linerate_contract::{ErrorKind, Expect, HandshakeCounts, Nanos, Request, Spec, StreamCounts};
@@ -248,6 +248,10 @@ impl<C: Wires> Layer for H2<C> {
         self.security.clone()
     }
 
+    fn by_address(&self) -> BTreeMap<String, u64> {
+        self.dialer.by_address()
+    }
+
     fn handshakes(&self) -> Option<HandshakeCounts> {
         self.handshakes
     }
@@ -310,7 +314,8 @@ impl<C: Wires> Lanes for H2<C> {
         for (lane, state) in connection.lanes.iter_mut().enumerate() {
             if state.begun.sent != Nanos::ZERO && now.since(state.begun.sent) >= timeout {
                 let state = std::mem::take(state);
-                self.reader.ended.push(state.ending(LaneEnd::Failed(ErrorKind::Timeout)));
+                let late = LaneEnd::Failed(Wrong::without_response(ErrorKind::Timeout));
+                self.reader.ended.push(state.ending(late));
                 connection.client.cancel(lane);
                 connection.client.retire();
             }

@@ -4,7 +4,7 @@ use super::{CodeCounts, LaneState, Reader, cause};
 use crate::clock;
 use crate::layer::http::STATUSES;
 use crate::layer::wire::Sink;
-use crate::layer::{LaneEnd, Response};
+use crate::layer::{LaneEnd, Response, Wrong};
 use linerate_contract::{ErrorKind, Nanos};
 use linerate_proto::h2::Code;
 use linerate_proto::h2::client::{Client, Ended, Responses};
@@ -131,9 +131,10 @@ impl Responses for LaneResponses<'_> {
         let end = match ended {
             Ended::Complete => {
                 self.has_answered = true;
+                let status = self.lanes[lane].status;
                 match self.complete(lane, bytes) {
-                    Ok(verified) => LaneEnd::Answered(Response { bytes, verified, reusable: true }),
-                    Err(kind) => LaneEnd::Failed(kind),
+                    Ok(verified) => LaneEnd::Answered(Response { bytes, verified, reusable: true, status }),
+                    Err(kind) => LaneEnd::Failed(Wrong { kind, reusable: true, status }),
                 }
             }
             // A connection on which nothing ends would be followed by others for ever.
@@ -143,7 +144,7 @@ impl Responses for LaneResponses<'_> {
                     count(&mut self.reader.resets, code);
                 }
                 let wrong = self.lanes[lane].wrong;
-                LaneEnd::Failed(wrong.unwrap_or_else(|| cause::stream(other)))
+                LaneEnd::Failed(Wrong::without_response(wrong.unwrap_or_else(|| cause::stream(other))))
             }
         };
         self.over(lane, end);

@@ -308,6 +308,10 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         self.security.clone()
     }
 
+    fn by_address(&self) -> BTreeMap<String, u64> {
+        self.dialer.by_address()
+    }
+
     fn handshakes(&self) -> Option<HandshakeCounts> {
         self.handshakes
     }

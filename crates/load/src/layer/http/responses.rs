@@ -130,10 +130,10 @@ impl<const SEVERAL: bool> Responses<'_, SEVERAL> {
         if exchange.due > 0 {
             exchange.check = kind.verifier.begin();
         }
-        let reusable = head.reusable;
+        let (reusable, status) = (head.reusable, head.status);
         match verified {
-            Ok(verified) => Progress::Complete(Response { bytes: body, verified, reusable }),
-            Err(kind) => Progress::Wrong(Wrong { kind, reusable }),
+            Ok(verified) => Progress::Complete(Response { bytes: body, verified, reusable, status }),
+            Err(kind) => Progress::Wrong(Wrong { kind, reusable, status }),
         }
     }
 }

@@ -195,7 +195,7 @@ impl Layer for KcpClient {
             (_, Some(good)) => {
                 // Acknowledges the response.
                 let _ = flow.flush(now.since(self.start), &self.config);
-                Ok(Progress::Complete(Response { bytes: good, verified: true, reusable: true }))
+                Ok(Progress::Complete(Response { bytes: good, verified: true, reusable: true, status: 0 }))
             }
             _ if is_late && flow.is_known => Err(ErrorKind::Timeout),
             _ if is_late => Err(ErrorKind::ConnectTimeout),

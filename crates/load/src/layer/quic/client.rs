@@ -15,7 +15,7 @@ use crate::cause::note_errno;
 use crate::held::Held;
 use crate::layer::order::Order;
 use crate::layer::wire::tls::{client_config, full_handshakes, server_name};
-use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, Progress};
+use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, Progress, Wrong};
 use crate::packets::{self, Inbox, Mode, widen_buffers};
 use crate::refusal::Refusal;
 use bytes::{Bytes, BytesMut};
@@ -276,7 +276,8 @@ impl<P: ClientProtocol> Lanes for Quic<P> {
         for at in 0..connection.lanes.len() {
             let Lane { stream: Some(stream), begun, .. } = connection.lanes[at] else { continue };
             if now.since(begun.sent) >= timeout {
-                self.over(connection, at, LaneEnd::Failed(ErrorKind::Timeout));
+                let late = LaneEnd::Failed(Wrong::without_response(ErrorKind::Timeout));
+                self.over(connection, at, late);
                 events::abandon::<P>(&mut connection.connection, stream);
                 connection.closes = true;
             }

@@ -126,8 +126,10 @@ impl ClientProtocol for H3 {
         let verifier = &self.requests[reading.request as usize].1;
         let outcome = reading.wrong.map_or(Ok(()), Err);
         let outcome = outcome.and_then(|()| verifier.response(&reading.check, bytes));
-        let verified = outcome.map_err(|kind| verifier.note(kind, reading.status, bytes, &[]))?;
-        Ok(Response { bytes, verified, reusable: true })
+        let status = reading.status;
+        let wrong = |kind| Fault { status, ..verifier.note(kind, status, bytes, &[]).into() };
+        let verified = outcome.map_err(wrong)?;
+        Ok(Response { bytes, verified, reusable: true, status })
     }
 
     fn feed_peer(&mut self, stream: &mut PeerStream, bytes: &[u8]) -> Result<Option<u64>, u32> {
@@ -170,7 +172,7 @@ impl H3 {
             _ => ErrorKind::Malformed,
         };
         note(kind, || Cause::new(format!("the server breaks the rules of HTTP/3 ({code})")));
-        Fault { kind, ends: (!code.is_of_a_message()).then_some(code.0 as u32) }
+        Fault { ends: (!code.is_of_a_message()).then_some(code.0 as u32), ..kind.into() }
     }
 }
 

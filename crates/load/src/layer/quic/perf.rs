@@ -68,7 +68,7 @@ impl ClientProtocol for Perf {
         // As of an echo, the bytes of one direction count: the longer one. The content may be anything, so
         // there is nothing to compare.
         let bytes = (self.request.len() as u64).max(*reader);
-        Ok(Response { bytes, verified: false, reusable: true })
+        Ok(Response { bytes, verified: false, reusable: true, status: 0 })
     }
 
     fn name(code: u64) -> String {

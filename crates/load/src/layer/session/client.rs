@@ -17,6 +17,7 @@ use linerate_proto::websocket::End;
 use linerate_proto::websocket::frame::Opcode;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{Shutdown, shutdown};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -238,7 +239,12 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
                     shutdown(socket.as_raw_fd(), Shutdown::Write).map_err(stream_error)?;
                 }
                 if !blocked && let Some(bytes) = session.script().complete() {
-                    return Ok(Progress::Complete(Response { bytes, verified: true, reusable: true }));
+                    return Ok(Progress::Complete(Response {
+                        bytes,
+                        verified: true,
+                        reusable: true,
+                        status: 0,
+                    }));
                 }
                 if !session.script().listens() {
                     return Ok(if blocked { Progress::Blocked } else { Progress::Unfinished });
@@ -256,7 +262,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
             if !K::Script::DUPLEX
                 && let Some(bytes) = session.script().complete()
             {
-                return Ok(Progress::Complete(Response { bytes, verified: true, reusable: true }));
+                return Ok(Progress::Complete(Response { bytes, verified: true, reusable: true, status: 0 }));
             }
             if session.is_over() {
                 return Err(cut(session.script()));
@@ -311,6 +317,10 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
 
     fn security(&self) -> Option<String> {
         self.security.clone()
+    }
+
+    fn by_address(&self) -> BTreeMap<String, u64> {
+        self.dialer.by_address()
     }
 
     fn handshakes(&self) -> Option<HandshakeCounts> {

@@ -91,7 +91,8 @@ impl Layer for UdpEcho {
                 }
                 Ok(n) => match age(&self.buffer[..n], connection.number) {
                     0 if self.buffer[NUMBER.min(n)..n] == self.message[NUMBER.min(n)..] => {
-                        let response = Response { bytes: n as u64, verified: true, reusable: true };
+                        let response =
+                            Response { bytes: n as u64, verified: true, reusable: true, status: 0 };
                         return Ok(Progress::Complete(response));
                     }
                     // The duplicate of an earlier response.

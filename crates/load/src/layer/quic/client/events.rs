@@ -5,7 +5,7 @@ use super::{Lane, Quic, QuicConnection, write};
 use crate::cause::note;
 use crate::layer::quic::{note_lost, open_stream};
 use crate::layer::wire::tls;
-use crate::layer::{Ending, LaneEnd};
+use crate::layer::{Ending, LaneEnd, Wrong};
 use bytes::Bytes;
 use linerate_contract::{Cause, ErrorKind, Nanos, clock};
 use quinn_proto::{
@@ -92,7 +92,7 @@ impl<P: ClientProtocol> Quic<P> {
                     if !held.keeps(*kept) {
                         let text = "unfinished frames and fields of more than this end keeps";
                         let kind = note(ErrorKind::Malformed, || Cause::new(text));
-                        break Some(Err(Fault { kind, ends: Some(P::OVERLOAD) }));
+                        break Some(Err(Fault { ends: Some(P::OVERLOAD), ..kind.into() }));
                     }
                     if let Err(fault) = fed {
                         break Some(Err(fault));
@@ -128,7 +128,8 @@ impl<P: ClientProtocol> Quic<P> {
                 self.over(connection, at, LaneEnd::Answered(response));
             }
             Some(Err(fault)) => {
-                self.over(connection, at, LaneEnd::Failed(fault.kind));
+                let Fault { kind, status, .. } = fault;
+                self.over(connection, at, LaneEnd::Failed(Wrong { kind, reusable: true, status }));
                 if !is_whole {
                     abandon::<P>(&mut connection.connection, id);
                 }
@@ -200,7 +201,8 @@ impl<P: ClientProtocol> Quic<P> {
                 LaneEnd::Withdrawn
             } else {
                 let text = "the server ends the connection without a response: GOAWAY";
-                LaneEnd::Failed(note(ErrorKind::EmptyResponse, || Cause::new(text)))
+                let kind = note(ErrorKind::EmptyResponse, || Cause::new(text));
+                LaneEnd::Failed(Wrong::without_response(kind))
             };
             self.over(connection, at, end);
         }

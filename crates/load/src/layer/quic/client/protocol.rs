@@ -96,10 +96,12 @@ pub(crate) struct Fault {
     pub(crate) kind: ErrorKind,
     /// The peer has broken the protocol: the connection ends with this code.
     pub(crate) ends: Option<u32>,
+    /// The status of a whole response that is wrong; else 0.
+    pub(crate) status: u16,
 }
 
 impl From<ErrorKind> for Fault {
     fn from(kind: ErrorKind) -> Self {
-        Self { kind, ends: None }
+        Self { kind, ends: None, status: 0 }
     }
 }

@@ -1,5 +1,5 @@
-//! TLS 1.3 from the PEM texts of a spec: servers and QUIC have AES-128-GCM and nothing else, clients of TLS
-//! and WebSocket prefer it.
+//! TLS from the PEM texts of a spec: servers and QUIC have TLS 1.3 with AES-128-GCM and nothing else, clients
+//! of TLS and WebSocket prefer them.
 
 use super::handshake::{Handshake, describe_security};
 use super::trust::{identified, verifier};
@@ -13,9 +13,13 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::UnbufferedServerConnection;
-use rustls::{CipherSuite, ClientConfig, ProtocolVersion, ServerConfig};
+use rustls::{
+    ALL_VERSIONS, CipherSuite, ClientConfig, ProtocolVersion, ServerConfig, SupportedProtocolVersion,
+};
 use std::fmt::Display;
 use std::sync::Arc;
+
+const TLS_1_3: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
 /// Whom a client trusts, and for which name.
 #[derive(Debug, Clone)]
@@ -77,11 +81,12 @@ impl Wires for TlsAcceptor {
 /// Certificates that cannot be read.
 pub(in crate::layer) fn client_config(spec: &Spec) -> Result<ClientConfig, Refusal> {
     let tls = spec.tls.clone().unwrap_or_default();
-    // A server of somebody else may have another suite.
+    // A server of somebody else may have another suite, and an older version.
     let is_open = matches!(spec.layer, Layer::Tls | Layer::Wss);
-    let provider = if is_open { preferring_aes_128() } else { only_aes_128() };
+    let (provider, versions) =
+        if is_open { (preferring_aes_128(), ALL_VERSIONS) } else { (only_aes_128(), TLS_1_3) };
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])
+        .with_protocol_versions(versions)
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?;
     let insecure = spec.request.as_ref().is_some_and(|request| request.insecure);
     let verifier = verifier(insecure, &tls.authority, provider)?;
@@ -105,7 +110,7 @@ pub(in crate::layer) fn server_config(spec: &Spec) -> Result<ServerConfig, Refus
     let tls = spec.tls.as_ref().ok_or_else(missing)?;
     let (chain, key) = certified(tls)?;
     let mut config = ServerConfig::builder_with_provider(only_aes_128())
-        .with_protocol_versions(&[&rustls::version::TLS13])
+        .with_protocol_versions(TLS_1_3)
         .map_err(|e| Refusal::Unsupported(format!("TLS: {e}")))?
         .with_no_client_auth()
         .with_single_cert(chain, key)

@@ -100,7 +100,8 @@ impl Handshake {
                 (secrets, Keys(Box::new(kernel)))
             }
         };
-        Ok((Sealer::new(secrets.tx)?, Opener::new(secrets.rx)?, keys))
+        let version = keys.version();
+        Ok((Sealer::new(secrets.tx, version)?, Opener::new(secrets.rx, version)?, keys))
     }
 }
 
@@ -166,6 +167,10 @@ impl Keys {
         self.0.take_ticket(ticket)
     }
 
+    pub(super) fn version(&self) -> ProtocolVersion {
+        self.0.agreed().0
+    }
+
     pub(super) fn security(&self) -> String {
         let (version, suite) = self.0.agreed();
         describe_security(version, suite)
@@ -218,11 +223,13 @@ impl<Data: Tickets + Send> Later for KernelConnection<Data> {
     }
 
     fn next_sealer(&mut self) -> Result<Sealer, Error> {
-        self.update_tx_secret().and_then(Sealer::new)
+        let version = self.protocol_version();
+        self.update_tx_secret().and_then(|secrets| Sealer::new(secrets, version))
     }
 
     fn next_opener(&mut self) -> Result<Opener, Error> {
-        self.update_rx_secret().and_then(Opener::new)
+        let version = self.protocol_version();
+        self.update_rx_secret().and_then(|secrets| Opener::new(secrets, version))
     }
 
     fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite) {

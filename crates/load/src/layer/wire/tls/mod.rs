@@ -1,5 +1,5 @@
-//! TLS 1.3 over TCP, both ends: the handshake is rustls's, the records are sealed and opened here, in the
-//! buffers that the socket sends from and receives into.
+//! TLS 1.3 over TCP, both ends, and TLS 1.2 for a client whose server has no 1.3: the handshake is rustls's,
+//! the records are sealed and opened here, in the buffers that the socket sends from and receives into.
 //!
 //! rustls hands its keys to who carries on where it ends (its module `kernel`, meant for TLS in the kernel),
 //! and knows how they change. What this spares are its buffers: a copy and an allocation for each record, and
@@ -27,7 +27,7 @@ use handshake::{Handshake, Keys, Step, describe_security};
 use linerate_contract::ErrorKind;
 use linerate_proto::record::{self, Kind, LARGEST_PLAIN, LARGEST_RECORD, OVERHEAD, Opener, Sealer};
 use nix::sys::socket::MsgFlags;
-use rustls::Error;
+use rustls::{Error, ProtocolVersion};
 use std::os::fd::OwnedFd;
 use trust::note_closed;
 pub(in crate::layer) use trust::note_tls;
@@ -35,6 +35,9 @@ pub(in crate::layer) use trust::note_tls;
 /// KeyUpdates that a peer may send without data in between, as in rustls: each costs three derivations of a
 /// key.
 const MOST_KEY_UPDATES: u32 = 32;
+
+/// A server's wish for another handshake, in TLS 1.2.
+const HELLO_REQUEST: u8 = 0;
 
 /// The locked version of ring.
 pub const RING_VERSION: &str = env!("RING_VERSION");
@@ -72,6 +75,8 @@ struct Open {
     owes_key_update: bool,
     /// KeyUpdates of the peer since its last data.
     key_updates: u32,
+    /// TLS 1.2, which has none.
+    is_older: bool,
 }
 
 impl TlsWire {
@@ -255,7 +260,8 @@ impl Wire for TlsWire {
 
 impl Open {
     fn new(sealer: Sealer, opener: Opener, keys: Keys) -> Self {
-        Self { sealer, opener, keys, owes_key_update: false, key_updates: 0 }
+        let is_older = keys.version() != ProtocolVersion::TLSv1_3;
+        Self { sealer, opener, keys, owes_key_update: false, key_updates: 0, is_older }
     }
 
     /// New tickets, and new keys (RFC 8446, section 4.6.3).
@@ -268,6 +274,9 @@ impl Open {
             let message = rest.get(3..3 + length).ok_or_else(malformed)?;
             bytes = &rest[3 + length..];
             match (*kind, message) {
+                // A client may ignore it (RFC 5246, section 7.4.1.1), and sessions are short here.
+                (HELLO_REQUEST, []) if self.is_older => {}
+                _ if self.is_older => return Err(malformed()),
                 (record::NEW_SESSION_TICKET, _) if !keeps_tickets => {}
                 (record::NEW_SESSION_TICKET, ticket) => self.keys.take_ticket(ticket)?,
                 (record::KEY_UPDATE, [asked @ (0 | 1)]) if self.key_updates < MOST_KEY_UPDATES => {
