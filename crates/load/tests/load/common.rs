@@ -150,6 +150,20 @@ pub(crate) fn in_some_try(holds: impl FnMut() -> bool) -> bool {
     std::iter::repeat_with(holds).take(5).any(|held| held)
 }
 
+/// Checks that each of this many operations times out; now and then with its connection, where the machine
+/// stands still.
+pub(crate) fn assert_times_out(spec: &Spec, operations: u64) {
+    let has_connected = in_some_try(|| {
+        let done = Engine::start(spec).done();
+        let late =
+            [ErrorKind::Timeout, ErrorKind::ConnectTimeout].map(|kind| done.errors.0.get(&kind).copied());
+        let failed: u64 = late.iter().flatten().sum();
+        assert_eq!((done.operations, failed, done.errors.total()), (0, operations, operations), "{late:?}");
+        late[0] == Some(operations)
+    });
+    assert!(has_connected, "{} {}: connections that time out", spec.layer, spec.workload);
+}
+
 /// The kind of the first handshake that failed.
 pub(crate) fn tls_failure(done: &Done) -> Option<TlsFailure> {
     done.causes.0.get(&ErrorKind::TlsFailed)?.tls
