@@ -91,12 +91,16 @@ fn results_over_time_add_up_to_the_whole_in_closed_and_open_loops_and_streams() 
     };
     let server = Server::start();
     for more in [&[][..], &["--rate", "500"]] {
-        let json = document(&[&[&*server.url], more].concat());
-        assert!(json["by_second"].as_array().unwrap().len() >= 2, "{json}");
-        assert!(json["by_second"][0]["p99_us"].as_f64().unwrap() > 0.0);
-        let whole = json["done"]["operations"].as_f64().unwrap();
-        let added = sum(&json["by_second"], "operations_per_second");
-        assert!((added - whole).abs() < 1.0, "{added} of {whole}");
+        // Less than 100 ms after a late row has none.
+        assert!(in_some_try(|| {
+            let json = document(&[&[&*server.url], more].concat());
+            let rows = json["by_second"].as_array().unwrap().len();
+            assert!(json["by_second"][0]["p99_us"].as_f64().unwrap() > 0.0);
+            let whole = json["done"]["operations"].as_f64().unwrap();
+            let added = sum(&json["by_second"], "operations_per_second");
+            assert!(added < whole + 1.0, "{added} of {whole}");
+            rows >= 3 && added > whole - 1.0
+        }));
     }
     let server = Server::serve(&["tcp://127.0.0.1:0", "--stream"]);
     let json = document(&[&server.url, "--stream"]);
