@@ -4,7 +4,7 @@
 mod grpc;
 mod paced;
 
-use crate::common::{Engine, client, dead_port, good_certificates, local, server};
+use crate::common::{Engine, assert_times_out, client, dead_port, good_certificates, local, server};
 use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Request, Spec, page};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -185,8 +185,7 @@ fn streams_that_a_server_ends_have_failed_and_are_counted_by_code() {
 #[test]
 fn each_way_of_failing_has_its_kind() {
     type Response = fn(u32, u32) -> Vec<u8>;
-    let rows: [(ErrorKind, Response); 6] = [
-        (ErrorKind::Timeout, |_, _| Vec::new()),
+    let rows: [(ErrorKind, Response); 5] = [
         (ErrorKind::Malformed, |_, _| b"HTTP/1.1 200 OK\r\n\r\n".to_vec()),
         (ErrorKind::Malformed, |_, stream| frame(0, 1, stream, b"no head")),
         (ErrorKind::WrongLength, |_, stream| {
@@ -198,13 +197,11 @@ fn each_way_of_failing_has_its_kind() {
         (ErrorKind::WrongStatus, |_, stream| frame(1, 5, stream, &[0x8d])),
     ];
     for (kind, response) in rows {
-        let mut spec = asking(response, 8);
-        if kind == ErrorKind::Timeout {
-            spec.timeout_ns = Nanos(400_000_000);
-        }
-        let done = Engine::start(&spec).done();
+        let done = against(response, 8);
         assert_eq!((done.operations, done.errors.0.get(&kind)), (0, Some(&8)), "{kind:?}: {:?}", done.errors);
     }
+    let silent = asking(|_, _| Vec::new(), 8);
+    assert_times_out(&Spec { timeout_ns: Nanos(400_000_000), ..silent }, 8);
     let mut spec = h2_client("h2c", dead_port(), 5, 7, 4);
     spec.connections = 2;
     assert_eq!(Engine::start(&spec).done().errors.0.get(&ErrorKind::ConnectRefused), Some(&7));
