@@ -40,8 +40,8 @@ fn among(hosts: &str, out: &Folder, script: &str) -> Option<Output> {
     Some(output)
 }
 
-/// Prints processes of linerate, listening ports besides sshd's, and files outside of the cache on host 2 that
-/// stay for half a minute.
+/// Prints processes of linerate, listening ports besides sshd's, and files outside of the cache on host 2, if
+/// they stay for half a minute.
 const LEFT: &str = "on 2 sh -c 'for _ in $(seq 300); do left=$(pgrep -l linerate; ss -Hltn | grep -v :22; \
                     find /root /tmp -type f | grep -v -e /.ssh/ -e /.cache/linerate/agents/); \
                     [ -n \"$left\" ] || exit 0; sleep 0.1; done; echo \"$left\"'";
@@ -77,8 +77,8 @@ fn an_agent_that_is_killed_fails_one_trial_and_the_run_goes_on() {
     assert!(journal.matches("\"outcome\":\"ok\"").count() >= 3, "{journal}");
 }
 
-/// SIGKILL at five moments of a run, or at `LINERATE_TEST_KILLS` moments, from its first moment to the middle of
-/// a trial; a last one is killed after its first trial, and completed.
+/// SIGKILL at five moments of a run, or at `LINERATE_TEST_KILLS` moments, from its first to the middle of a
+/// trial; a last one is killed after its first trial, and completed.
 #[test]
 fn a_killed_run_leaves_nothing_on_any_host_and_resume_completes() {
     let out = Folder::new("hosts-kills");
@@ -170,7 +170,8 @@ while True:
          done; done\n\
          on 1 $LINERATE compare http://10.79.0.2:8000/ http://10.79.0.3:8000/ -c 1 --quiet --budget 12s \
              -n light -n heavy --host light=ssh:box2 --host heavy=ssh:box3 --out $OUT >&2\n\
-         echo status $?; for _ in $(seq 300); do on 2 pgrep -f lab-watch > /dev/null || break; sleep 0.1; done\n\
+         echo status $?\n\
+         for _ in $(seq 300); do on 2 pgrep -f lab-watch > /dev/null || break; sleep 0.1; done\n\
          on 2 pgrep -fl lab-watch; true"
     );
     let Some(output) = among("3", &out, &script) else { return };

@@ -13,7 +13,7 @@ pub(crate) const TOO_FEW: &str = "transfers or passes on";
 pub(crate) const LATE: &str = "a connection was not open in time";
 pub(crate) const SLOW_STOP: &str = "it took more than a second to stop";
 
-/// What a check finds; after one of these faults what the next try finds, of three.
+/// The result of a check; after one of these faults the result of the next try, of three.
 pub(crate) fn in_some_try(check: impl Fn() -> Result<(), String>) -> Result<(), String> {
     let is_by_chance =
         |what: &String| [NO_BYTE, TOO_FEW, LATE, SLOW_STOP].iter().any(|fault| what.contains(fault));

@@ -41,8 +41,8 @@ fn in_some_try(holds: impl FnMut() -> bool) -> bool {
     std::iter::repeat_with(holds).take(3).any(|held| held)
 }
 
-/// A load of 300 ms that succeeds, or one of three seconds: a machine that stands still for a good part of the
-/// short one leaves it without a result.
+/// A load of 300 ms that succeeds, or one of three seconds: a machine that stands still for a good part of
+/// the short one leaves it without a result.
 fn timed(arguments: &[&str]) -> Output {
     let short = linerate(&[arguments, &["-d", "300ms"]].concat());
     if short.status.success() { short } else { linerate(&[arguments, &["-d", "3s"]].concat()) }
@@ -215,8 +215,8 @@ fn an_interrupted_run_prints_its_partial_result() {
     interrupted(&["load", &server.url, "-d", "1h"], |text| text.contains("failed      none"));
 }
 
-/// Interrupts a command after half a second, and later where it had not begun by then. It ends with status 130
-/// and prints what is right.
+/// Interrupts a command after half a second, and later where it had not begun by then. It ends with status
+/// 130 and prints what is right.
 fn interrupted(arguments: &[&str], is_right: impl Fn(&str) -> bool) {
     let mut last = None;
     for millis in [500, 2_000, 8_000] {

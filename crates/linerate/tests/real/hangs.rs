@@ -72,7 +72,7 @@ fn home_with_server(hangs_after: &str) -> Folder {
     home
 }
 
-/// What a trial or duet fails of that had no progress for a while: its server hung, or the machine stood still.
+/// Reasons of trials and duets without progress for a while: the server hung, or the machine stood still.
 const STALLED: [&str; 3] = ["no progress", "hung", "timeout"];
 
 /// The trials and duets of a server that hangs after this many seconds; `None`, with a message, without
