@@ -136,9 +136,9 @@ mod tests {
         ];
         for port in ports {
             let (before, start) = (cpu_time(port).unwrap(), Instant::now());
-            while start.elapsed() < Duration::from_millis(20) {}
-            let used = cpu_time(port).unwrap().since(before);
-            assert!(used > Nanos(1_000_000), "{used:?}");
+            while cpu_time(port).unwrap().since(before) <= Nanos(1_000_000) {
+                assert!(start.elapsed() < Duration::from_secs(30), "no time of {port:?}");
+            }
         }
     }
 

@@ -40,9 +40,11 @@ fn among(hosts: &str, out: &Folder, script: &str) -> Option<Output> {
     Some(output)
 }
 
-/// Prints processes of linerate, listening ports besides sshd's, and files outside of the cache on host 2.
-const LEFT: &str = "on 2 sh -c 'sleep 1; pgrep -l linerate; ss -Hltn | grep -v :22; \
-                    find /root /tmp -type f | grep -v -e /.ssh/ -e /.cache/linerate/agents/; true'";
+/// Prints processes of linerate, listening ports besides sshd's, and files outside of the cache on host 2, if
+/// they stay for half a minute.
+const LEFT: &str = "on 2 sh -c 'for _ in $(seq 300); do left=$(pgrep -l linerate; ss -Hltn | grep -v :22; \
+                    find /root /tmp -type f | grep -v -e /.ssh/ -e /.cache/linerate/agents/); \
+                    [ -n \"$left\" ] || exit 0; sleep 0.1; done; echo \"$left\"'";
 
 #[test]
 fn client_relay_and_server_on_three_hosts_are_measured_and_nothing_is_left() {
@@ -75,8 +77,8 @@ fn an_agent_that_is_killed_fails_one_trial_and_the_run_goes_on() {
     assert!(journal.matches("\"outcome\":\"ok\"").count() >= 3, "{journal}");
 }
 
-/// SIGKILL at five moments of a run, or at `LINERATE_TEST_KILLS` moments, from before the first connection to
-/// the middle of a trial; a last one is killed after its first trial, and completed.
+/// SIGKILL at five moments of a run, or at `LINERATE_TEST_KILLS` moments, from its first to the middle of a
+/// trial; a last one is killed after its first trial, and completed.
 #[test]
 fn a_killed_run_leaves_nothing_on_any_host_and_resume_completes() {
     let out = Folder::new("hosts-kills");
@@ -84,8 +86,11 @@ fn a_killed_run_leaves_nothing_on_any_host_and_resume_completes() {
     let script = format!(
         "set +e; killed=0; for kill in $(seq {kills}); do\n\
          on 1 {RUN} --rounds 4 --host server=ssh:box2 --out $OUT/$kill >&2 &\n\
+         for _ in $(seq 600); do on 1 pgrep -x linerate > /dev/null && break; sleep 0.1; done\n\
          ms=$((kill * 397 % 3000)); sleep $((ms / 1000)).$(printf %03d $((ms % 1000)))\n\
-         on 1 pkill -9 -o -x linerate && killed=$((killed + 1)); wait $!; on 1 pgrep -l linerate; {LEFT}\n\
+         on 1 pkill -9 -o -x linerate && killed=$((killed + 1)); wait $!\n\
+         for _ in $(seq 300); do on 1 pgrep linerate > /dev/null || break; sleep 0.1; done\n\
+         on 1 pgrep -l linerate; {LEFT}\n\
          done; echo killed $killed; OUT=$OUT/last\n\
          on 1 {RUN} --rounds 4 --host server=ssh:box2 --out $OUT >&2 & trials 1\n\
          on 1 pkill -9 -o -x linerate; wait $!\n\
@@ -159,10 +164,15 @@ while True:
     let script = format!(
         "serve() {{ on $1 mkdir -p /run/server; on $1 tee /run/server/s.py > /dev/null\n\
              on $1 python3 /run/server/s.py $2 > /dev/null 2>&1 & }}\n\
-         printf '%s' '{server}' | serve 2 0; printf '%s' '{server}' | serve 3 3000; sleep 1\n\
+         printf '%s' '{server}' | serve 2 0; printf '%s' '{server}' | serve 3 3000\n\
+         for box in 2 3; do for _ in $(seq 300); do\n\
+             on $box ss -Hltn | grep -q :8000 && break; sleep 0.1\n\
+         done; done\n\
          on 1 $LINERATE compare http://10.79.0.2:8000/ http://10.79.0.3:8000/ -c 1 --quiet --budget 12s \
              -n light -n heavy --host light=ssh:box2 --host heavy=ssh:box3 --out $OUT >&2\n\
-         echo status $?; sleep 1; on 2 pgrep -fl lab-watch; true"
+         echo status $?\n\
+         for _ in $(seq 300); do on 2 pgrep -f lab-watch > /dev/null || break; sleep 0.1; done\n\
+         on 2 pgrep -fl lab-watch; true"
     );
     let Some(output) = among("3", &out, &script) else { return };
     let cell = out.report().comparison.unwrap().cells.remove(0);

@@ -1,7 +1,7 @@
 //! A client beside a server that stops answering: the window ends at its end, and operations in flight are
 //! reported.
 
-use super::cases::secure;
+use super::cases::{LATE, secure};
 use super::common::program::{Program, any_port, native, spec_of};
 use super::{MIB, same};
 use linerate_contract::{Direction, Done, ErrorKind, Layer, Nanos, Role, Spec, Workload};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const WINDOW: Nanos = Nanos(500_000_000);
 /// An operation that hangs is in flight at the end of the window; a transfer is broken before it.
 const LONG: Nanos = Nanos(700_000_000);
-const SHORT: Nanos = Nanos(200_000_000);
+const SHORT: Nanos = Nanos(300_000_000);
 /// Handshakes of two connections, and then some operations.
 const BYTES: i64 = 8 << 10;
 
@@ -50,6 +50,9 @@ pub(crate) fn keeps_its_window(
 
 fn right(workload: Workload, done: &Done) -> Result<(), String> {
     let elapsed = done.end_ns.since(done.start_ns);
+    if done.errors.0.contains_key(&ErrorKind::ConnectTimeout) {
+        return Err(LATE.into());
+    }
     let timeouts = done.errors.0.get(&ErrorKind::Timeout).copied().unwrap_or(0);
     if timeouts == 0 || timeouts != done.errors.total() {
         return Err("operations that hung are timeouts, and the only failures".into());

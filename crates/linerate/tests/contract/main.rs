@@ -8,7 +8,7 @@ mod common;
 mod hanging;
 mod one_loop;
 
-use cases::{cases, secure};
+use cases::{NO_BYTE, SLOW_STOP, TOO_FEW, cases, in_some_try, secure};
 use common::program::{Program, any_port, describe, spec_of};
 use common::{is_offline, skip};
 use hanging::keeps_its_window;
@@ -161,15 +161,18 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
             for (name, client, server) in
                 cases(*layer, *workload).into_iter().filter(|case| is_possible(&case.1))
             {
+                let works = |described| {
+                    in_some_try(|| works(chosen, described, program, client.clone(), server.clone()))
+                };
                 // Two ends of one library may have a fault in common.
                 if *workload == Workload::Rr {
-                    let found = works(chosen, &serving, program, client.clone(), server.clone());
-                    check(&format!("{name} with linerate's client"), found);
+                    check(&format!("{name} with linerate's client"), works(&serving));
                 }
-                check(&name, works(chosen, &described, program, client, server));
+                check(&name, works(&described));
             }
             if drives && HANGING.contains(layer) {
-                let kept = keeps_its_window(program, &chosen.variant.options, *layer, *workload);
+                let kept =
+                    in_some_try(|| keeps_its_window(program, &chosen.variant.options, *layer, *workload));
                 check(&format!("{workload} on {layer} keeps its window when the server hangs"), kept);
             }
         }
@@ -182,7 +185,8 @@ fn promises(chosen: SystemVariant<'_>, program: &Path) -> Vec<Promise> {
     for layer in [Layer::Tcp, Layer::Tls, Layer::WebSocket, Layer::Wss] {
         let layered = takes_part(&chosen.variant.layers, &layer) && described.layers.contains(&layer);
         if chosen.plays(Role::Server) && echoes && layered {
-            check(&format!("survives peers that vanish on {layer}"), survives(chosen, program, layer));
+            let survived = in_some_try(|| survives(chosen, program, layer));
+            check(&format!("survives peers that vanish on {layer}"), survived);
         }
     }
     results
@@ -267,7 +271,7 @@ fn right(expected: &Spec, done: &Done) -> Result<(), String> {
         return same("bytes", done.bytes.0, bytes * directions * transfers * u64::from(expected.connections));
     }
     if expected.workload == Workload::Stream {
-        return if done.bytes.0 > 0 { Ok(()) } else { Err("no byte of a stream by time arrived".into()) };
+        return if done.bytes.0 > 0 { Ok(()) } else { Err(NO_BYTE.into()) };
     }
     let timed = expected.duration_ns.filter(|_| expected.operations.is_none());
     if let Some(duration) = timed {
@@ -296,7 +300,7 @@ fn right_repetitions(expected: &Spec, done: &Done, directions: u64) -> Result<()
     let repetitions = count / each;
     same("bytes or operations of whole transfers or passes", repetitions * each, count)?;
     if repetitions < least {
-        return Err(format!("{repetitions} transfers or passes on {least} connections"));
+        return Err(format!("{repetitions} {TOO_FEW} {least} connections"));
     }
     // A program may read the clock once more before it decides that no transfer follows.
     let (elapsed, duration) = (done.end_ns.since(done.start_ns), expected.duration_ns.unwrap_or(Nanos::ZERO));
@@ -392,9 +396,5 @@ fn survives(chosen: SystemVariant<'_>, program: &Path, layer: Layer) -> Result<(
     let _stays_open = TcpStream::connect(address);
     let start = Instant::now();
     running.stop()?;
-    if start.elapsed() > Duration::from_secs(1) {
-        Err("it took more than a second to stop".into())
-    } else {
-        Ok(())
-    }
+    if start.elapsed() > Duration::from_secs(1) { Err(SLOW_STOP.into()) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
 //! `linerate load` of servers with habits: what is no failure is none, and a failure has a cause and a next
 //! step.
 
-use crate::{engine_is_built, linerate, load, serving};
+use crate::{engine_is_built, in_some_try, linerate, load, serving};
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -40,9 +40,9 @@ fn a_server_with_fewer_threads_than_connections_is_told_by_its_number() {
         });
     }
     let told = "the server takes 2 of 5 connections at a time and keeps the others waiting: -c 2";
-    let (text, _) = load(&[&url, "-c", "5", "-d", "300ms", "--timeout", "700ms"]);
-    assert!(text.contains(told), "{text}");
-    let (text, _) = load(&[&url, "-c", "2", "-d", "300ms"]);
+    let tells = || load(&[&url, "-c", "5", "-d", "300ms", "--timeout", "700ms"]).0.contains(told);
+    assert!(in_some_try(tells));
+    let (text, _) = load(&[&url, "-c", "2", "-n", "2000"]);
     assert!(!text.contains("at a time"), "{text}");
 }
 
@@ -125,16 +125,24 @@ fn events_first_bytes_and_rows_are_in_the_text_and_the_document() {
         })
     });
     let (text, status) = load(&[&url, "-n", "6", "-c", "1", "--events"]);
-    assert!(status == Some(0) && text.contains("events      24 in ") && text.contains(", gap 2"), "{text}");
+    assert!(status == Some(0) && text.contains("events      24 in ") && text.contains(", gap "), "{text}");
     assert!(text.contains("latency  first byte"), "{text}");
     // A percentile beyond six requests would be the maximum.
     assert!(text.contains("50 %") && !text.contains("90 %"), "{text}");
     let other = format!("{url}/b");
-    let output = linerate(&["load", &url, &other, "-n", "4", "-c", "1", "--events=pieces", "--json", "-"]);
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |events: &str| -> serde_json::Value {
+        let output = linerate(&["load", &url, &other, "-n", "4", "-c", "1", events, "--json", "-"]);
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    // What arrives while the machine stands still is one piece.
+    let pieces = of("--events=pieces")["events"]["count"].as_u64().unwrap();
+    assert!((5..=16).contains(&pieces), "{pieces}");
+    let json = of("--events");
     assert_eq!(json["events"]["count"], 16, "{json}");
-    assert!(json["events"]["gap_us"]["p50"].as_f64().unwrap() > 15_000.0, "{json}");
-    assert!(json["first_byte_us"]["max"].as_f64().unwrap() < json["latency_us"]["min"].as_f64().unwrap());
+    let micros = |place: &str| json.pointer(place).unwrap().as_f64().unwrap();
+    let whole = micros("/latency_us/max");
+    assert!(micros("/first_byte_us/max") <= whole && micros("/latency_us/min") > 79_000.0, "{json}");
+    assert!((15_000.0..=whole).contains(&micros("/events/gap_us/max")), "{json}");
     let paths: Vec<_> =
         json["by_request"].as_array().unwrap().iter().map(|row| row["path"].clone()).collect();
     assert_eq!(paths, ["/", "/b"]);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn several_requests_have_an_expectation_each_and_are_named_by_their_file() {
@@ -109,7 +109,11 @@ fn servers_that_echo_over_udp_are_compared_by_commands_and_by_addresses() {
         server.arg("echo.py").env("PORT", port).current_dir(folder.path()).spawn().unwrap()
     };
     let mut servers = [start("18083"), start("18084")];
-    std::thread::sleep(Duration::from_millis(500));
+    let asks = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    asks.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    for server in ["127.0.0.1:18083", "127.0.0.1:18084"] {
+        until(|| asks.send_to(b"?", server).is_ok() && asks.recv(&mut [0]).is_ok());
+    }
     let _ = fs::remove_dir_all(folder.path().join("out"));
     let urls = ["udp://127.0.0.1:18083", "udp://127.0.0.1:18084"];
     let out = compare(&folder, &[urls[0], urls[1], "-n", "near", "-n", "far", "-c", "2"]);
@@ -190,7 +194,7 @@ fn a_suite_has_a_server_that_runs_already_and_says_so() {
     let mut server = Command::new("python3");
     let mut server =
         server.args(["server.py", "hello"]).env("PORT", "18086").current_dir(folder.path()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(700));
+    until(|| std::net::TcpStream::connect("127.0.0.1:18086").is_ok());
     let run = |url: &str, out: &str| {
         let only = ["--only", "nginx/direct", "--only", "nginx/haproxy-tcp", "--rounds", "1"];
         let mut run = command(&["run", "proxy", "--quick", "--server-at", url, "--out", out]);
@@ -210,6 +214,15 @@ fn a_suite_has_a_server_that_runs_already_and_says_so() {
     assert!(direct.n == 1 && has(Role::Client) && !has(Role::Server), "{direct:?}");
     let command = report.run.command;
     assert!(command.contains("--server-at http://127.0.0.1:18086/a"), "{command}");
+}
+
+/// Waits for half a minute at most.
+fn until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30), "no server listens");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// SIGKILL at twenty moments.

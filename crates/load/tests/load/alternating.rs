@@ -34,7 +34,7 @@ fn an_open_loop_leaves_out_what_is_due_in_the_turns_of_the_other() {
     let schedules = [&one, &two].map(|done| done.schedule.clone().unwrap());
     let sent = one.operations + two.operations + schedules.iter().map(|s| s.unsent).sum::<u64>();
     // 600 are due in the window of each; in each turn of 50 those of the guard, 10, belong to neither.
-    assert!((400..=540).contains(&sent), "{sent}");
+    assert!((400..=560).contains(&sent), "{sent}");
     assert!(one.operations > 0 && two.operations > 0);
 }
 

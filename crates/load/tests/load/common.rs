@@ -1,6 +1,8 @@
 //! Shared by the integration tests: the binary as a child that ends with its test, and faulty servers.
 
-use linerate_contract::{Done, ErrorKind, Event, Expect, Layer, Role, Spec, Tls, TlsFailure, Workload, page};
+use linerate_contract::{
+    Done, ErrorKind, Event, Expect, Layer, Nanos, Role, Sample, Spec, Tls, TlsFailure, Workload, page,
+};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,6 +11,9 @@ use std::time::{Duration, Instant};
 
 /// Longer than anything here takes, so that a hang is a failure with a name.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A window that a signal ends, and else a test that has failed.
+pub(crate) const LONG: Nanos = Nanos(PATIENCE.as_nanos() as u64);
 
 /// A running program; killed when dropped.
 pub(crate) struct Engine {
@@ -77,9 +82,31 @@ impl Engine {
         (!line.is_empty()).then(|| Event::parse(&line).unwrap())
     }
 
-    /// Waits for the end of a client and gives its account.
+    /// Waits until a sample of a client or a receiver says that operations have succeeded or bytes arrived.
+    pub(crate) fn under_way(&mut self) {
+        self.until_sample(|sample| sample.operations > 0 || sample.bytes.0 > 0);
+    }
+
+    /// Waits for a sample that is like this.
+    pub(crate) fn until_sample(&mut self, is_it: impl Fn(&Sample) -> bool) {
+        let start = Instant::now();
+        loop {
+            match self.event() {
+                Some(Event::Sample(sample)) if is_it(&sample) => return,
+                Some(Event::Sample(last)) => assert!(start.elapsed() < PATIENCE, "the last sample: {last:?}"),
+                other => panic!("{other:?} in place of a sample: {}", self.stderr()),
+            }
+        }
+    }
+
+    /// Waits for the end of a client and gives its account; samples are left out.
     pub(crate) fn done(mut self) -> Done {
-        let event = self.event();
+        let event = loop {
+            match self.event() {
+                Some(Event::Sample(_)) => {}
+                other => break other,
+            }
+        };
         let status = self.wait();
         match event {
             Some(Event::Done(done)) if status.success() => *done,
@@ -115,6 +142,26 @@ impl Drop for Engine {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether something holds in one try of a few: a machine that stands still may break a try, and faulty code
+/// breaks each.
+pub(crate) fn in_some_try(holds: impl FnMut() -> bool) -> bool {
+    std::iter::repeat_with(holds).take(5).any(|held| held)
+}
+
+/// Checks that each of this many operations times out; now and then with its connection, where the machine
+/// stands still.
+pub(crate) fn assert_times_out(spec: &Spec, operations: u64) {
+    let has_connected = in_some_try(|| {
+        let done = Engine::start(spec).done();
+        let late =
+            [ErrorKind::Timeout, ErrorKind::ConnectTimeout].map(|kind| done.errors.0.get(&kind).copied());
+        let failed: u64 = late.iter().flatten().sum();
+        assert_eq!((done.operations, failed, done.errors.total()), (0, operations, operations), "{late:?}");
+        late[0] == Some(operations)
+    });
+    assert!(has_connected, "{} {}: connections that time out", spec.layer, spec.workload);
 }
 
 /// The kind of the first handshake that failed.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const TIMEOUT: Nanos = Nanos(500_000_000);
 /// Longer than the timeout and all closing handshakes, on a busy machine.
-const PROMPT: Duration = Duration::from_secs(15);
+const PROMPT: Duration = Duration::from_secs(30);
 /// A process of this test uses less than 20 MiB at its start; a flood unbounded in memory is hundreds.
 const MOST_MEMORY: u64 = 96 << 20;
 
@@ -55,9 +55,14 @@ fn flood(mut to: impl Write, bytes: &[u8]) {
 
 fn asking(layer: &str, address: SocketAddr, tls: &Tls) -> Spec {
     let mut spec = Spec::new(Role::Client, layer.parse().unwrap(), Workload::Rr);
-    (spec.connect, spec.tls, spec.timeout_ns) = (Some(address), Some(tls.clone()), TIMEOUT);
+    (spec.connect, spec.tls) = (Some(address), Some(tls.clone()));
     (spec.operations, spec.connections, spec.size) = (Some(2), 1, 1000);
     spec
+}
+
+/// Where operations wait for a response in vain.
+fn impatient(layer: &str, address: SocketAddr, tls: &Tls) -> Spec {
+    Spec { timeout_ns: TIMEOUT, ..asking(layer, address, tls) }
 }
 
 /// The result of a client, which ends soon and uses little memory.
@@ -84,7 +89,7 @@ fn garbage_fails_every_operation_of_a_client_by_kind() {
                 let _ = stream.write_all(&garbage(seed, 100_000 >> (6 * seed)));
                 let _ = stream.read(&mut [0; 10_000]);
             });
-            let done = prompt(&asking(layer, address, &tls));
+            let done = prompt(&impatient(layer, address, &tls));
             assert_eq!((done.operations, done.errors.total()), (0, 2), "{layer} {seed}: {:?}", done.errors);
         }
     }
@@ -129,7 +134,7 @@ fn a_server_that_never_reads_or_answers_is_a_timeout() {
             std::thread::sleep(PROMPT);
             drop(stream);
         });
-        let done = prompt(&Spec { size: 65_536, ..asking(layer, address, &tls) });
+        let done = prompt(&Spec { size: 65_536, ..impatient(layer, address, &tls) });
         let late = [ErrorKind::Timeout, ErrorKind::ConnectTimeout];
         assert!(done.operations == 0 && kinds(&done).iter().all(|kind| late.contains(kind)), "{layer}");
     }
@@ -160,7 +165,8 @@ fn a_response_without_end_is_a_timeout_or_malformed_and_uses_no_memory() {
             let _ = stream.write_all(start.as_bytes());
             flood(stream, piece.repeat(10_000).as_bytes());
         });
-        let done = prompt(&asking("http", address, &tls));
+        let ask = if kind == ErrorKind::Timeout { impatient } else { asking };
+        let done = prompt(&ask("http", address, &tls));
         assert_eq!((done.operations, kinds(&done)), (0, vec![kind]), "{what}");
     }
 }
@@ -173,7 +179,7 @@ fn pings_without_end_from_a_server_that_never_reads_are_a_timeout() {
         let _ = stream.write_all(&response);
         flood(stream, &[&[0x89, 125][..], &[0; 125]].concat().repeat(1000));
     });
-    let done = prompt(&asking("websocket", address, &tls));
+    let done = prompt(&impatient("websocket", address, &tls));
     assert_eq!((done.operations, kinds(&done)), (0, vec![ErrorKind::Timeout]));
 }
 

@@ -1,6 +1,6 @@
 //! Open loop.
 
-use crate::common::{Engine, client, local, server};
+use crate::common::{Engine, LONG, client, local, server};
 use linerate_contract::{Arrival, Event, Layer, Nanos, Spec, Workload};
 use nix::sys::signal::Signal;
 use std::net::SocketAddr;
@@ -59,23 +59,38 @@ fn a_number_of_operations_ends_an_open_loop() {
 #[test]
 fn signals_end_an_open_loop_with_its_account() {
     let (_server, address) = Engine::serving(&server(SIZE));
-    let client = Engine::start(&Spec { duration_ns: Some(Nanos(3_600_000_000_000)), ..paced("rr", address) });
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let sample_ns = Some(Nanos(50_000_000));
+    let spec = Spec { duration_ns: Some(LONG), sample_ns, ..paced("rr", address) };
+    let mut client = Engine::start(&spec);
+    client.under_way();
     client.signal(Signal::SIGINT);
     let done = client.done();
-    assert!(done.operations > 0);
-    assert!(done.schedule.unwrap().unsent < 200);
+    let elapsed = done.end_ns.since(done.start_ns);
+    assert!(done.operations > 0 && elapsed < LONG);
+    // What was due after the signal is not.
+    let due = done.operations + done.in_flight + done.schedule.unwrap().unsent;
+    assert!(due <= 400 * (elapsed.0 / 1_000_000_000 + 1), "{due} in {elapsed:?}");
 }
 
 #[test]
 fn progress_is_told_when_asked_for() {
     let (_server, address) = Engine::serving(&server(SIZE));
     for rate in [None, Some(400.0)] {
-        let spec = Spec { rate, threads: 2, sample_ns: Some(Nanos(100_000_000)), ..paced("rr", address) };
+        let sample_ns = Some(Nanos(50_000_000));
+        let spec = Spec { rate, threads: 2, sample_ns, ..paced("rr", address) };
         let mut engine = Engine::start(&spec);
-        let Some(Event::Sample(sample)) = engine.event() else { panic!("no sample") };
-        assert!(sample.operations > 0 && sample.latency.unwrap().total() > 0);
-        while !matches!(engine.event(), Some(Event::Done(_))) {}
+        let mut told = 0;
+        let done = loop {
+            match engine.event().unwrap() {
+                Event::Sample(sample) => {
+                    told += sample.operations;
+                    assert_eq!(sample.latency.map_or(0, |latency| latency.total()), told);
+                }
+                Event::Done(done) => break done,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!((1..=done.operations).contains(&told), "{told} of {}", done.operations);
     }
 }
 

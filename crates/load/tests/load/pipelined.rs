@@ -81,8 +81,8 @@ fn what_a_peer_that_closes_has_not_answered_is_asked_again() {
                 .concat();
         let _ = stream.set_read_timeout(Some(Duration::from_millis(100)));
         let more = (1..5).take_while(|_| read_request(&mut stream)).count();
-        let _ = stream.write_all(&[ok(&page(SIZE)).repeat(more), close].concat());
         count.fetch_add(more as u64 + 1, Ordering::SeqCst);
+        let _ = stream.write_all(&[ok(&page(SIZE)).repeat(more), close].concat());
         let _ = stream.shutdown(Shutdown::Write);
         while read_request(&mut stream) {}
     });

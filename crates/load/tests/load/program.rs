@@ -1,9 +1,8 @@
 //! The program itself, on any layer: signals, exit statuses, and its description.
 
-use crate::common::{Engine, client, server};
+use crate::common::{Engine, LONG, client, server};
 use linerate_contract::{Event, Layer, Nanos, Role, Spec, Workload};
 use nix::sys::signal::Signal;
-use std::time::Duration;
 
 const SIZE: usize = 4096;
 
@@ -12,11 +11,13 @@ fn signals_end_a_client_with_its_account_and_a_server_without_ado() {
     let (mut server, address) = Engine::serving(&server(SIZE));
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let mut spec = client("crr", address, SIZE, 0);
-        (spec.operations, spec.duration_ns, spec.threads) = (None, Some(Nanos(3_600_000_000_000)), 2);
-        let client = Engine::start(&spec);
-        std::thread::sleep(Duration::from_millis(200));
+        (spec.operations, spec.duration_ns, spec.threads) = (None, Some(LONG), 2);
+        spec.sample_ns = Some(Nanos(50_000_000));
+        let mut client = Engine::start(&spec);
+        client.under_way();
         client.signal(signal);
-        assert!(client.done().operations > 0);
+        let done = client.done();
+        assert!(done.operations > 0 && done.end_ns.since(done.start_ns) < LONG);
     }
     server.signal(Signal::SIGTERM);
     assert!(server.wait().success());

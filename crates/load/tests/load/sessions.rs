@@ -1,7 +1,7 @@
 //! TLS and WebSocket, and counted streams, as processes on loopback: exact counts, and
 //! every fault of a peer.
 
-use crate::common::{Engine, certificates, good_certificates, local, read_request, scripted};
+use crate::common::{Engine, certificates, good_certificates, in_some_try, local, read_request, scripted};
 use linerate_contract::{Bytes, ErrorKind, Nanos, Request, Role, Spec, Tls};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -99,13 +99,16 @@ fn transfers_for_a_time_are_finished_and_the_server_serves_one_client_after_the_
                 let client = client(layer, "stream", address, &client_tls);
                 let mut spec = transfer(client, direction, 65_536, bytes, 3);
                 (spec.connections, spec.duration_ns) = (2, Some(Nanos(duration)));
-                let done = Engine::start(&spec).done();
-                let transfers = done.latency.unwrap().total();
-                let what = format!("{layer} {direction} {transfers} {:?}", done.errors);
-                assert_eq!((done.bytes, done.errors.total()), (Bytes(transfers * bytes), 0), "{what}");
-                assert_eq!(done.operations, transfers * bytes.div_ceil(65_536), "{what}");
-                assert!(done.end_ns >= done.start_ns + Nanos(duration), "{what}");
-                assert!(if duration == 1_000_000 { transfers == 2 } else { transfers > 6 }, "{what}");
+                let has_as_many = in_some_try(|| {
+                    let done = Engine::start(&spec).done();
+                    let transfers = done.latency.unwrap().total();
+                    let what = format!("{layer} {direction} {transfers} {:?}", done.errors);
+                    assert_eq!((done.bytes, done.errors.total()), (Bytes(transfers * bytes), 0), "{what}");
+                    assert_eq!(done.operations, transfers * bytes.div_ceil(65_536), "{what}");
+                    assert!(done.end_ns >= done.start_ns + Nanos(duration) && transfers >= 2, "{what}");
+                    if duration == 1_000_000 { transfers == 2 } else { transfers > 6 }
+                });
+                assert!(has_as_many, "{layer} {direction} {bytes} for {duration} ns");
             }
         }
     }
@@ -115,10 +118,10 @@ fn transfers_for_a_time_are_finished_and_the_server_serves_one_client_after_the_
 fn outcome(layer: &str, workload: &str, address: SocketAddr, tls: &Tls) -> (u64, Vec<ErrorKind>) {
     let mut spec = transfer(client(layer, workload, address, tls), "client-reads", 1000, 100_000, 1);
     spec.operations = Some(1);
-    spec.timeout_ns = Nanos(300_000_000);
     let start = Instant::now();
     let done = Engine::start(&spec).done();
-    assert!(start.elapsed() < Duration::from_secs(10));
+    // Nothing here waits for a timeout.
+    assert!(start.elapsed() < Duration::from(spec.timeout_ns));
     (done.operations, done.errors.0.into_keys().collect())
 }
 
@@ -152,13 +155,12 @@ fn a_peer_that_never_answers_is_a_timeout() {
     let (_, tls) = good_certificates();
     for layer in LAYERS {
         for workload in ["rr", "stream"] {
-            let (operations, errors) = outcome(layer, workload, address, &tls);
-            assert_eq!(operations, 0);
-            let late = [ErrorKind::Timeout, ErrorKind::ConnectTimeout];
-            assert!(
-                errors.iter().all(|kind| late.contains(kind)) && errors.len() == 1,
-                "{layer}: {errors:?}"
-            );
+            let mut spec = transfer(client(layer, workload, address, &tls), "client-reads", 1000, 100_000, 1);
+            (spec.operations, spec.timeout_ns) = (Some(1), Nanos(300_000_000));
+            let done = Engine::start(&spec).done();
+            let late = [ErrorKind::Timeout, ErrorKind::ConnectTimeout].map(|kind| done.errors.0.get(&kind));
+            assert!(done.operations == 0 && done.errors.total() == 1, "{layer}: {:?}", done.errors);
+            assert!(late.iter().flatten().count() == 1, "{layer}: {:?}", done.errors);
         }
     }
 }

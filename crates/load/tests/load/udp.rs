@@ -1,6 +1,6 @@
 //! UDP and KCP as processes on loopback: exact counts, and every fault of a peer or the path.
 
-use crate::common::{Engine, dead_port, local};
+use crate::common::{Engine, dead_port, in_some_try, local};
 use linerate_contract::datagram::{Datagram, Report};
 use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Role, Spec, Workload};
 use nix::sys::signal::Signal;
@@ -48,7 +48,7 @@ fn every_datagram_is_accounted_for_in_every_mode() {
 }
 
 fn echo(role: Role, size: u64) -> Spec {
-    Spec { workload: Workload::Rr, timeout_ns: Nanos(200_000_000), ..spec(role, "udp", size, &[]) }
+    Spec { workload: Workload::Rr, ..spec(role, "udp", size, &[]) }
 }
 
 #[test]
@@ -88,7 +88,10 @@ fn an_echo_that_is_none_is_a_failure_of_its_kind() {
         (answering(|_| None), ErrorKind::Timeout),
         (dead_port(), ErrorKind::ConnectRefused),
     ] {
-        let spec = Spec { connect: Some(address), operations: Some(3), ..echo(Role::Client, 100) };
+        let mut spec = Spec { connect: Some(address), operations: Some(3), ..echo(Role::Client, 100) };
+        if kind == ErrorKind::Timeout {
+            spec.timeout_ns = Nanos(200_000_000);
+        }
         let done = Engine::start(&spec).done();
         assert_eq!((done.operations, done.errors.0.get(&kind)), (0, Some(&3)), "{:?}", done.errors);
     }
@@ -175,7 +178,7 @@ fn scripted(report: impl Fn(&[Vec<u8>]) -> Option<Report> + Send + 'static) -> S
 
 fn short(address: SocketAddr) -> Spec {
     let mut spec = client("udp", address, 1_472, &[]);
-    (spec.bytes, spec.timeout_ns) = (Some(10_000), Nanos(300_000_000));
+    (spec.bytes, spec.timeout_ns) = (Some(10_000), Nanos(5 * SECOND.0));
     spec
 }
 
@@ -191,28 +194,36 @@ fn a_path_that_swallows_large_datagrams_is_seen_and_ends_in_time() {
 
 #[test]
 fn a_receiver_that_vanishes_ends_its_flows_with_a_reason_and_in_time() {
+    let impatient = |address| Spec { timeout_ns: Nanos(300_000_000), ..short(address) };
     let never_reports = scripted(|_| None);
-    let done = Engine::start(&short(never_reports)).done();
-    assert_eq!(done.errors.0.get(&ErrorKind::Timeout), Some(&1), "{:?}", done.errors);
+    // A machine that stands still may have its timeout before the start.
+    let has_timeout = in_some_try(|| {
+        let errors = Engine::start(&impatient(never_reports)).done().errors.0;
+        let late = [ErrorKind::Timeout, ErrorKind::ConnectTimeout].map(|kind| errors.get(&kind).copied());
+        assert!(matches!(late, [Some(1), None] | [None, Some(1)]), "{errors:?}");
+        errors.contains_key(&ErrorKind::Timeout)
+    });
+    assert!(has_timeout);
 
     let says_nothing = UdpSocket::bind(local()).unwrap();
-    let done = Engine::start(&short(says_nothing.local_addr().unwrap())).done();
+    let done = Engine::start(&impatient(says_nothing.local_addr().unwrap())).done();
     assert_eq!(done.errors.0.get(&ErrorKind::ConnectTimeout), Some(&1), "{:?}", done.errors);
 
     let done = Engine::start(&short(dead_port())).done();
     assert_eq!(done.errors.0.get(&ErrorKind::ConnectRefused), Some(&1), "{:?}", done.errors);
 
     for layer in ["udp", "kcp"] {
-        let (mut server, address) = Engine::serving(&server(layer, 1_472, &[]));
+        let sampled = Spec { sample_ns: Some(Nanos(50_000_000)), ..server(layer, 1_472, &[]) };
+        let (mut server, address) = Engine::serving(&sampled);
         let mut spec = client(layer, address, 1_472, &[]);
-        (spec.duration_ns, spec.timeout_ns) = (Some(Nanos(20 * SECOND.0)), SECOND);
+        (spec.duration_ns, spec.timeout_ns) = (Some(Nanos(60 * SECOND.0)), SECOND);
         let client = Engine::start(&spec);
-        std::thread::sleep(Duration::from_millis(300));
+        server.under_way();
         server.signal(Signal::SIGKILL);
         server.wait();
         let start = Instant::now();
         let done = client.done();
-        assert!(start.elapsed() < Duration::from_secs(5), "{layer}");
+        assert!(start.elapsed() < Duration::from_secs(30), "{layer}");
         assert_eq!(done.errors.total(), 1, "{layer}: {:?}", done.errors);
     }
 }

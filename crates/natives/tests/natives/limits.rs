@@ -1,6 +1,6 @@
 //! Limit rows and the loops without sockets: all of the work is done, and counted exactly.
 
-use crate::common::{Engine, local, tcp_client as client, with};
+use crate::common::{Engine, in_some_try, local, tcp_client as client, with};
 use linerate_contract::{Bytes, Done, Layer, Nanos, Role, Spec, Workload};
 use nix::sys::signal::Signal;
 use std::io::Write;
@@ -47,9 +47,13 @@ fn limits_without_a_server_do_all_of_the_work() {
         assert_eq!((done.bytes, done.errors.total()), (Bytes(all), 0));
         for limit in ["copies", "calls"] {
             spec.duration_ns = Some(Nanos(100_000_000));
-            let done = limited(limit, spec.clone());
-            let is_whole = done.bytes.0 > all && done.bytes.0.is_multiple_of(all);
-            assert!(is_whole && done.end_ns >= done.start_ns + Nanos(100_000_000), "{limit} {direction}");
+            let has_several = in_some_try(|| {
+                let done = limited(limit, spec.clone());
+                assert!(done.bytes.0.is_multiple_of(all), "{limit} {direction}");
+                assert!(done.end_ns >= done.start_ns + Nanos(100_000_000), "{limit} {direction}");
+                done.bytes.0 > all
+            });
+            assert!(has_several, "{limit} {direction}");
         }
     }
 }

@@ -197,13 +197,15 @@ fn connections_that_wait_for_a_descriptor_do_not_slow_the_others() {
         active.read_exact(&mut [0]).unwrap();
         let waiting: Vec<_> = (0..60).map(|_| TcpStream::connect(address).unwrap()).collect();
         std::thread::sleep(Duration::from_millis(100));
-        let start = Instant::now();
+        let mut prompt = 0;
         for _ in 0..300 {
+            let start = Instant::now();
             active.write_all(b"x").unwrap();
             active.read_exact(&mut [0]).unwrap();
+            prompt += u32::from(start.elapsed() < Duration::from_millis(8));
         }
-        // With a pause of 10 ms for each event these are three seconds.
-        assert!(start.elapsed() < Duration::from_secs(1), "{what}: {:?}", start.elapsed());
+        // With a pause of 10 ms for each event there are none.
+        assert!(prompt > 150, "{what}: {prompt} of 300");
         drop(waiting);
         let mut late = TcpStream::connect(address).unwrap();
         late.set_read_timeout(Some(Duration::from_secs(10))).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{assert_good, frame, h2_client, h2_server, responses};
 use crate::common::Engine;
-use linerate_contract::{Done, ErrorKind, Nanos, Request, Spec};
+use linerate_contract::{Done, ErrorKind, Request, Spec};
 
 fn call(mut spec: Spec) -> Spec {
     spec.set_option("grpc", "yes");
@@ -70,7 +70,7 @@ const CONTENT: &str = "application/grpc";
 
 fn against(end: impl Fn(u32) -> Vec<u8> + Send + Sync + 'static) -> Done {
     let mut spec = call(h2_client("h2c", responses(move |_, stream| end(stream)), 0, 12, 4));
-    (spec.connections, spec.timeout_ns, spec.expect) = (1, Nanos(400_000_000), None);
+    (spec.connections, spec.expect) = (1, None);
     Engine::start(&spec).done()
 }
 
