@@ -54,9 +54,13 @@ impl Engine {
         self.memory("VmHWM:")
     }
 
-    /// Memory by its name in /proc/PID/status, in bytes.
+    /// Memory by its name in /proc/PID/status, in bytes. In the middle of its execve(2) a process still has
+    /// the name and the memory of the test, and has none here.
     pub(crate) fn memory(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        if !status.starts_with("Name:\tlinerate-") {
+            return 0;
+        }
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
     }

@@ -13,15 +13,15 @@ use std::time::Duration;
 const WINDOW: Nanos = Nanos(600_000_000);
 /// When the server stops.
 const STOP: Duration = Duration::from_millis(200);
-/// When a machine that stands still may stop it, from the start of the window: operations have succeeded by
-/// then, and [`TIMEOUT`] still ends within the window.
+/// When a busy machine may stop it, from the start of the window: operations have succeeded by then, and
+/// [`TIMEOUT`] still ends within the window.
 const STOPS: std::ops::Range<Nanos> = Nanos(50_000_000)..Nanos(300_000_000);
 /// Shorter than the rest of the window, so that operations also fail within it.
 const TIMEOUT: Nanos = Nanos(150_000_000);
 const CONNECTIONS: u32 = 3;
 
-/// The result of this client beside a server that is stopped at [`STOP`]. A trial in which the stop came early
-/// or late is made again.
+/// The result of this client beside a server that is stopped at [`STOP`]. A trial in which the stop came
+/// early or late, or did not last, is made again.
 fn beside_a_hanging_server(client: &Spec) -> Done {
     for _ in 0..20 {
         let (done, stopped) = stopped_under(client.clone());
@@ -35,7 +35,7 @@ fn beside_a_hanging_server(client: &Spec) -> Done {
     );
 }
 
-/// One trial, and when the server was stopped.
+/// One trial, and when the server was stopped; 0 if it runs again.
 fn stopped_under(mut client: Spec) -> (Done, Nanos) {
     let (layer, workload) = (client.layer, client.workload);
     let mut serving = if matches!(layer, Layer::Http | Layer::Https) {
@@ -83,6 +83,8 @@ fn stopped_under(mut client: Spec) -> (Done, Nanos) {
         }
     }
     assert!(running.wait().success(), "{layer} {workload}: {}", running.stderr());
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", engine.id())).unwrap();
+    let stopped = if state.contains(") T ") { stopped } else { Nanos::ZERO };
     (last.unwrap_or_else(|| panic!("{layer} {workload}: the client printed no result")), stopped)
 }
 
@@ -192,10 +194,14 @@ fn a_flow_of_few_datagrams_has_the_window_that_was_asked_for() {
     (client.connect, client.size) = (Some(address), 64);
     (client.rate, client.duration_ns) = (Some(5.0), Some(WINDOW));
     client.options.insert("direction".into(), "client-writes".into());
-    let done = Engine::start(&client).done();
-    // A machine that stands still at the end leaves the last one unsent.
-    let due = done.operations + done.schedule.as_ref().unwrap().unsent;
-    assert_eq!((done.end_ns.since(done.start_ns), due), (WINDOW, 3), "{done:?}");
+    // A machine that stands still at the end leaves the last one unsent, or sends it after the window.
+    let has_the_window = in_some_try(|| {
+        let done = Engine::start(&client).done();
+        let (elapsed, unsent) = (done.end_ns.since(done.start_ns), done.schedule.as_ref().unwrap().unsent);
+        assert!(elapsed >= WINDOW && done.operations + unsent == 3, "{done:?}");
+        elapsed == WINDOW
+    });
+    assert!(has_the_window);
 }
 
 /// A queue of one connection, and a server that accepts none: the kernel drops the others, and tries again

@@ -2,7 +2,8 @@
 //! ends of the engine.
 
 use crate::common::{
-    Engine, answering, client, good_certificates, local, ok, read_request, scripted, server, tls_failure,
+    Engine, answering, client, good_certificates, in_some_try, local, ok, read_request, scripted, server,
+    tls_failure,
 };
 use crate::trust::echoing;
 use linerate_contract::{ErrorKind, Layer, Request, Spec, Tls, TlsFailure, page};
@@ -154,9 +155,9 @@ fn no_request_waits_for_an_acknowledgement_that_is_delayed() {
     let (_server, address, trusted) = own(SIZE, 1);
     let mut spec = Spec { layer: Layer::Https, tls: Some(trusted), ..client("crr", address, SIZE, 50) };
     spec.connections = 1;
-    let least = Engine::start(&spec).done().latency.unwrap().min;
-    // The kernel delays each by 40 ms at least.
-    assert!(least < 40_000_000, "{least} ns");
+    let median = || Engine::start(&spec).done().latency.unwrap().percentile(50.0).unwrap();
+    // The kernel delays one by 40 ms at least; a handshake takes two.
+    assert!(in_some_try(|| median() < 30_000_000));
 }
 
 #[test]
