@@ -37,7 +37,7 @@ impl Responses for Count {
         self.ends.push(ended);
     }
 
-    fn goaway(&mut self, _code: Code) {}
+    fn goaway(&mut self, _code: Code, _keeps: bool) {}
 }
 
 /// Moves bytes in pieces of this size until both ends are silent.
