@@ -1,5 +1,5 @@
-//! Streams of QUIC in any order, at both ends of HTTP/3 and of performance tests: no panic, each operation ends
-//! once, and what is kept is counted.
+//! Streams of QUIC in any order, at both ends of HTTP/3 and of performance tests: no panic, each operation
+//! ends once, and what is kept is counted.
 //!
 //! `scripts/fuzz quic`
 

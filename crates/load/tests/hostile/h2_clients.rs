@@ -28,8 +28,11 @@ const CLIENTS: &[(&str, Attack)] = &[
     ("fill the table of fields, 4,000 of them", tables),
 ];
 
-/// Attacks over TLS: the name, and what is sent behind the handshake.
-const OVER_TLS: &[(&str, fn() -> Vec<u8>)] =
+/// Bytes behind the settings of a client.
+type Sent = fn() -> Vec<u8>;
+
+/// Attacks over TLS.
+const OVER_TLS: &[(&str, Sent)] =
     &[("leave a block of fields unfinished", block), ("ping and read nothing", ping), ("are idle", Vec::new)];
 
 pub(crate) fn rows() -> Vec<Row> {

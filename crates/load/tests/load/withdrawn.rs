@@ -170,7 +170,8 @@ fn a_goodbye_in_front_of_the_first_response_fails_nothing() {
 }
 
 /// A server of HTTP/3 that works on the first stream of each connection alone, and says so in the datagram
-/// with the response. The state machine of a client tells of new streams first: here of that with the goodbye.
+/// with the response. The state machine of a client tells of new streams first: here of that with the
+/// goodbye.
 fn goodbye_of_quic(identity: &Tls) -> SocketAddr {
     const SETTINGS_AND_GOAWAY: &[u8] = &[0, 4, 0, 7, 1, 4];
     let good = [&[1, 3, 0, 0, 0xc0 | 25, 0, 5], &page(5)[..]].concat();

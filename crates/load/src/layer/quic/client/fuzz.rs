@@ -24,7 +24,7 @@ impl<P: ClientProtocol> Tested<P> {
         Self { layer, connection, begun: 0, ended: 0 }
     }
 
-    /// Those that have ended.
+    /// Operations that have ended.
     #[cfg(test)]
     pub(in crate::layer::quic) fn operations(&self) -> u64 {
         self.ended
