@@ -219,7 +219,7 @@ fn each_status_has_its_response_times() {
                     }
                 }
             });
-            let (right, is_right) = (expect.clone(), expect.is_none());
+            let (right, is_right) = (expect, expect.is_none());
             let spec = Spec { expect: right, rate, ..one_connection("rr", address, 20) };
             let done = Engine::start(&spec).done();
             assert_eq!(done.operations, if is_right { 20 } else { 10 }, "{rate:?}: {:?}", done.errors);
