@@ -1,6 +1,7 @@
 //! Errors as users see them, with their exit status.
 
 use crate::lab::LabError;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Each message contains the problem, the place and the next step.
@@ -13,7 +14,7 @@ pub enum Error {
     #[error("{0}")]
     NothingMeasured(String),
     #[error("{}: {source}{}", path.display(), next_step(source))]
-    File { path: PathBuf, source: std::io::Error },
+    File { path: PathBuf, source: io::Error },
     /// Something was measured, and too much of it failed.
     #[error("{0}")]
     Failed(String),
@@ -22,14 +23,15 @@ pub enum Error {
 }
 
 impl Error {
-    pub fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+    pub fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// 1 too many failed operations, 2 bad usage or bad input, 3 nothing could be measured, 130 interrupted
-    /// (128 + SIGINT, as shells count).
+    /// 1 too many failed operations, 2 bad usage or bad input, 3 nothing could be measured, or a disk is full,
+    /// 130 interrupted (128 + SIGINT, as shells count).
     pub fn exit_status(&self) -> u8 {
         match self {
+            Self::File { source, .. } if is_of_disk(source) => 3,
             Self::Input(_) | Self::File { .. } => 2,
             Self::NothingMeasured(_) => 3,
             Self::Failed(_) => 1,
@@ -48,12 +50,18 @@ impl From<LabError> for Error {
     }
 }
 
-fn next_step(error: &std::io::Error) -> &'static str {
+/// A disk without room, or one that fails: nothing that a user has typed is wrong.
+fn is_of_disk(error: &io::Error) -> bool {
+    let is_io = error.raw_os_error() == Some(nix::libc::EIO);
+    is_io || [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind())
+}
+
+fn next_step(error: &io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::StorageFull => {
-            " (free some space, then continue with `linerate run --resume DIR`)"
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            " (free some space, then continue with `--resume DIR`)"
         }
-        std::io::ErrorKind::PermissionDenied => " (choose a writable folder with `--out DIR`)",
+        ErrorKind::PermissionDenied => " (choose a writable folder with `--out DIR`)",
         _ => "",
     }
 }
