@@ -156,7 +156,7 @@ pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
 
 /// The bias that a passed control excludes.
 pub(crate) fn shows_bias(smallest: f64) -> String {
-    format!("a bias below {} % is invisible", plain(smallest * 100.0))
+    format!("a bias below {} % would not be seen", plain(smallest * 100.0))
 }
 
 /// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.

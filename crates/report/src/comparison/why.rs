@@ -5,6 +5,7 @@ use super::model::{ComparedCell, ComparisonReport, Reason, WhyReport};
 use super::name::named;
 use super::waits::{WAITS_FOR, waiting};
 use crate::model::Report;
+use crate::digits::counted;
 use crate::numbers::share;
 use linerate_analysis::why::{CostDifference, CountDifference, Explanation, FunctionDifference, explain};
 use linerate_model::{Count, PairProfile, Profile};
@@ -223,15 +224,17 @@ fn sentence(found: &Explanation, operation: &str, is_certain: bool) -> String {
 /// The share of the functions in the whole, for the line of facts.
 pub(super) fn explained(comparison: &ComparisonReport) -> String {
     let [one] = &comparison.cells[..] else { return String::new() };
-    let part = one.why.as_ref().and_then(|why| why.explanation.as_ref()?.explained);
-    part.map_or_else(String::new, |part| {
-        let part = part.clamp(0.0, 1.0);
-        if part < LEAST_TOLD {
-            String::new()
-        } else {
-            format!("; {} of the CPU difference explained", share(part))
+    let found = one.why.as_ref().and_then(|why| why.explanation.as_ref());
+    let told = found.and_then(|found| Some((found, found.explained?.clamp(0.0, 1.0))));
+    match told.filter(|(_, part)| *part >= LEAST_TOLD) {
+        // More functions than the lines above have: those are in the report.
+        Some((found, part)) => {
+            let number = found.functions.len() as u64;
+            let verb = if number == 1 { "explains" } else { "explain" };
+            format!("; {} {verb} {} of the CPU difference", counted(number, "function"), share(part))
         }
-    })
+        None => String::new(),
+    }
 }
 
 fn digits(cost: &CostDifference) -> usize {

@@ -83,11 +83,12 @@ fn answer(report: &Report, suite: &SuiteReport, is_one: bool) -> Markup {
                     (figure(&format!("{address}~picture"), &chart, &html! {
                         "Lines: 95 % intervals. "
                         @if group.choices() < group.members.len() {
-                            "Below the dashed rule: baseline, limits and references, which are no choice. "
+                            "Below the dashed rule: baseline, limits and references. "
                         }
                         a href={ "#" (anchor(&[&suite.name, &table.name])) } { "All numbers" }
                     }))
                 } @else { p.answer { (sentence(&answer.lead)) } }
+                @for warning in layout::warnings(table) { p.caption { (warning) } }
                 @if is_one && !answer.rest.is_empty() {
                     p { @for more in &answer.rest { (sentence(more)) " " } }
                 }
@@ -109,10 +110,19 @@ fn findings(suite: &SuiteReport, groups: &[(&TableReport, Group<'_>)]) -> Markup
                 li {
                     a.where href={ "#" (anchor(&[&suite.name, &table.name])) } {
                         (layout::place(suite, table, &answer))
-                    } " " (sentence(&answer.lead))
+                    } " " (sentence(&answer.lead)) (contradicted(layout::warnings(table).len()))
                 }
             }
         }
+    }
+}
+
+/// A remark on rows of which trials alone say something else.
+fn contradicted(rows: usize) -> String {
+    match rows {
+        0 => String::new(),
+        1 => " Trials alone contradict a row of this table.".to_owned(),
+        rows => format!(" Trials alone contradict {rows} rows of this table."),
     }
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
         let alone = || {
             if measured.len() > 1 {
-                "; the other rows are no choice"
+                "; the other rows are references and limits"
             } else {
                 "; nothing to compare it with was measured"
             }
@@ -321,7 +321,7 @@ fn lossy(group: &Group<'_>) -> Option<Sentence> {
     (!those.is_empty()).then(|| said("Not ranked, more than 1 % was lost: ", &those, "."))
 }
 
-/// References and limits, which are no choice.
+/// References and limits, which nobody chooses between.
 fn marks(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
     let those = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.value.is_some());
     let reference = those(Part::Reference).filter_map(|member| {

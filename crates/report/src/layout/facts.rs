@@ -116,7 +116,8 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
     "The value of the baseline is the median of its trials alone. Every other row that is compared has \
      that value by the ratio beside it, so values divide to ratios. Rows without a ratio have the median \
      of their trials. In parentheses: 95 % intervals; with fewer than six trials or units the range, with \
-     their number (n=3), and no verdict.",
+     their number (n=3), and no verdict. A comparison of two servers decides from three pairs of runs on, \
+     where these agree (docs/compare.md).",
     "Percent of the baseline is performance: 73 % is slower, for seconds as for bytes per second. A latency \
      and a CPU time are as much longer or more: +38 %, 2.2x. The ratio is measured in duet, the two at the \
      same time on the same CPUs, with the CPU time per \
@@ -126,8 +127,8 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
      rows, references and limits; they have no place. Tier: rows whose intervals overlap with that of the \
      best of their tier; at most four, of which those behind the first may be joined.",
     "▲ faster, ▼ slower than the baseline: significant over the table (false discovery rate \
-     5 %). △ ▽ the same by this comparison alone. ≠ differs, by less than 3 %. ≈ within \
-     3 % of the baseline. ? undecided.",
+     5 %). △ ▽ the same by this comparison alone. ≠ differs, and the whole interval is within \
+     3 %. ≈ within 3 % of the baseline. ? undecided. A comparison has its own margin in place of 3 %.",
     "A/A: the baseline in duet with itself. Where it differs, the verdicts of the table's duets are \
      withdrawn.",
     "Of limit: the limit's work is a part of that of every row. above-limit: the 95 % interval is wholly \
