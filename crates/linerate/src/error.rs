@@ -27,7 +27,7 @@ impl Error {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// 1 too many failed operations, 2 bad usage or bad input, 3 nothing could be measured, or a disk is full,
+    /// 1 too many failed operations, 2 bad usage or bad input, 3 nothing could be measured or a disk is full,
     /// 130 interrupted (128 + SIGINT, as shells count).
     pub fn exit_status(&self) -> u8 {
         match self {

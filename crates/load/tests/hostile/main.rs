@@ -84,7 +84,7 @@ fn main() -> ExitCode {
         rows.iter().for_each(|row| println!("{}: test", row.name));
         return ExitCode::SUCCESS;
     }
-    // Rows beside others have deadlines that a machine which stands still misses: what failed runs again alone.
+    // Deadlines beside other rows are missed where the machine stands still: what failed runs again alone.
     let mut failed = run(&rows, WORKERS);
     failed
         .retain(|name| rows.iter().any(|row| row.name == *name && !run(slice::from_ref(row), 1).is_empty()));

@@ -1,4 +1,4 @@
-//! A server that is slower since its responses wait, and not since it computes: what shows that, and the words.
+//! A server that is slower since its responses wait, and not since it computes: what shows it, and words.
 
 use super::model::ComparedCell;
 use crate::model::CellReport;
