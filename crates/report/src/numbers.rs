@@ -138,9 +138,6 @@ pub(crate) fn figure(
 
 /// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
 pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
-    let Comparison { with, n, duet, difference: micros, .. } = comparison;
-    let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95.into());
-    let range = range.map_or_else(String::new, |range| format!("{range}, "));
     let verdict = match comparison.verdict {
         _ if comparison.ci95_is_range => ": too few rounds for a verdict".to_owned(),
         Verdict::WithinMargin => ": within the margin".to_owned(),
@@ -149,9 +146,17 @@ pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
         Verdict::NotSlower => ": not slower by the margin".to_owned(),
         Verdict::Faster | Verdict::Slower | Verdict::Failed | Verdict::Missing => String::new(),
     };
+    measured(id, comparison) + &verdict
+}
+
+/// The same without a verdict: `nginx/direct is 1.003x nginx/direct (0.998 to 1.014, n=6)`.
+pub(crate) fn measured(id: &str, comparison: &Comparison) -> String {
+    let Comparison { with, n, duet, difference: micros, .. } = comparison;
+    let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95.into());
+    let range = range.map_or_else(String::new, |range| format!("{range}, "));
     let duet = duet.as_ref().map_or_else(String::new, duet_text);
     let micros = micros.as_ref().map_or_else(String::new, |micros| format!(", {}", difference(micros)));
-    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){micros}{verdict}")
+    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){micros}")
 }
 
 /// The bias that a passed control excludes.

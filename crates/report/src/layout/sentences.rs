@@ -1,7 +1,7 @@
 //! The comparisons of a table as sentences.
 
 use crate::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::numbers::{counted, percent, sentence, shows_bias};
+use crate::numbers::{counted, measured, percent, sentence, shows_bias};
 use crate::words;
 
 /// Up to this number, all comparisons become sentences.
@@ -61,7 +61,7 @@ fn aa(table: &TableReport, control: &Comparison) -> String {
         Some(bias) => format!("; {}", shows_bias(bias)),
         None => String::new(),
     };
-    format!("A/A: {}{end}", sentence(&control.with, control))
+    format!("A/A: {}{end}", measured(&control.with, control))
 }
 
 fn is_in_column(suite: &SuiteReport, table: &TableReport, id: &str, column: &str) -> bool {
