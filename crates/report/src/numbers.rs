@@ -1,6 +1,6 @@
 //! Numbers as text, with their units and intervals.
 
-pub(crate) use super::digits::{Digits, Ends, count};
+pub(crate) use super::digits::{Digits, Ends, count, time, times_of};
 pub use super::digits::{counted, plain};
 
 use super::digits::{MULTIPLE, decimals, fixed, in_parentheses, value_and_range};
@@ -83,11 +83,6 @@ pub(crate) fn micros(us: f64) -> String {
     format!("{sign}{} µs", plain(us))
 }
 
-/// `26 µs`, or `10.6 ms`.
-pub(crate) fn time(us: f64) -> String {
-    if us < 1_000.0 { format!("{} µs", plain(us)) } else { format!("{} ms", plain(us / 1_000.0)) }
-}
-
 /// How much the value of a cell differs: `+29.6 %`, `-4.0 % (-4.5 to -3.5)`. `is_inverse`: lower values are
 /// those of a higher performance.
 pub(crate) fn change(ratio: f64, ends: impl Into<Ends>, is_inverse: bool) -> String {
@@ -149,7 +144,7 @@ pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
     measured(id, comparison) + &verdict
 }
 
-/// The same without a verdict: `nginx/direct is 1.003x nginx/direct (0.998 to 1.014, n=6)`.
+/// A comparison without its verdict: `nginx/direct is 1.003x nginx/direct (0.998 to 1.014, n=6)`.
 pub(crate) fn measured(id: &str, comparison: &Comparison) -> String {
     let Comparison { with, n, duet, difference: micros, .. } = comparison;
     let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95.into());

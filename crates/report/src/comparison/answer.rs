@@ -9,6 +9,7 @@ use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
 use crate::numbers::{
     Digits, Ends, count, counted, difference, percent, percent_number, seconds, share, signed, signed_number,
+    times_of,
 };
 use crate::words;
 use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad, SecondLoad};
@@ -312,14 +313,12 @@ pub(super) fn short_load(load: &OfferedLoad) -> String {
 }
 
 /// The values of base and head.
-pub(super) fn value_words(cell: &ComparedCell, found: &Finding) -> [String; 2] {
+pub(crate) fn value_words(cell: &ComparedCell, found: &Finding) -> [String; 2] {
     let Some(values) = found.values else { return Default::default() };
-    let unit_words = if found.measure == Measure::Rate { "" } else { " µs" };
-    let number = |value: f64| match found.measure {
-        Measure::Rate => words::value(cell.unit, value, Ends::Unknown),
-        _ => Digits::OF_FACTORS.text(value, Ends::Unknown),
-    };
-    values.map(|value| number(value) + unit_words)
+    match found.measure {
+        Measure::Rate => values.map(|value| words::value(cell.unit, value, Ends::Unknown)),
+        _ => times_of(values),
+    }
 }
 
 fn pairs_of_runs(units: u32, are: bool) -> String {

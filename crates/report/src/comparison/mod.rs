@@ -17,6 +17,7 @@ mod stored;
 mod waits;
 mod why;
 
+pub(crate) use answer::value_words;
 pub(super) use answer::{Answer, answer};
 pub use comment::comment;
 pub use history::{entries, history, newest_of};

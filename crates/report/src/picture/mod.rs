@@ -9,7 +9,7 @@ use crate::Style;
 use crate::comparison::{self, ComparedCell, ComparisonReport};
 use crate::layout::{self, Alternative, Group, Part, Phrase, Sentence, anchor};
 use crate::model::{Quantity, Report, SuiteReport, TableReport};
-use crate::numbers::{Digits, Ends, brief_error, brief_percent, longer, signed};
+use crate::numbers::{Ends, brief_error, brief_percent, longer, signed};
 use crate::words;
 use chart::Row;
 use linerate_analysis::judge::pairs::{Finding, Measure};
@@ -201,11 +201,7 @@ fn change(cell: &ComparedCell, found: &Finding, label: String) -> Row {
 
 /// The values of base and head: `29,750 to 19,610`.
 fn values(cell: &ComparedCell, found: &Finding) -> String {
-    let number = |value: f64| match found.measure {
-        Measure::Rate => words::value(cell.unit, value, Ends::Unknown),
-        _ => Digits::OF_FACTORS.text(value, Ends::Unknown) + " µs",
-    };
-    found.values.map_or_else(String::new, |values| values.map(number).join(" to "))
+    found.values.map_or_else(String::new, |_| comparison::value_words(cell, found).join(" to "))
 }
 
 /// Day, host and kernel.
