@@ -172,7 +172,7 @@ impl Chart {
         };
         let [row, label, numbers, bar] = match is_narrow {
             false => [26.0, 17.0, 17.0, 6.0],
-            true if self.rows.iter().any(is_crowded) => [56.0, 14.0, 30.0, 37.0],
+            true if self.rows.iter().any(is_crowded) => [62.0, 18.0, 33.0, 41.0],
             true => [40.0, 14.0, 14.0, 21.0],
         };
         let bottom = top + row * self.rows.len() as f64;

@@ -100,7 +100,7 @@ impl LinePlot {
                     path d={ "M" (px(self.x.x(*tick))) " " (TOP) "V" (BOTTOM) } {}
                 }
                 @for label in self.x.labels(&self.x_ticks, LETTERS, WIDTH) {
-                    text x=(px(label.x)) y=(BOTTOM + 15.0) text-anchor=(label.anchor) { (label.text) }
+                    text x=(px(label.x)) y=(BOTTOM + 17.0) text-anchor=(label.anchor) { (label.text) }
                 }
                 text x=(px((LEFT + RIGHT) / 2.0)) y=(HEIGHT - 6.0) text-anchor="middle" { (self.x_label) }
                 text transform={ "translate(12 " (px((TOP + BOTTOM) / 2.0)) ") rotate(-90)" }
