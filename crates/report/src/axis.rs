@@ -1,4 +1,4 @@
-//! An axis: from values to places in the drawing, with round ticks.
+//! An axis: from values to places in the drawing, with round ticks and their labels.
 
 /// Linear or logarithmic.
 #[derive(Debug, Clone, Copy)]
@@ -11,6 +11,17 @@ pub(crate) struct Axis {
     start: f64,
     end: f64,
 }
+
+/// The text of a tick, at its place in the drawing.
+#[derive(Debug)]
+pub(crate) struct Label<'a> {
+    pub(crate) x: f64,
+    pub(crate) anchor: &'static str,
+    pub(crate) text: &'a str,
+}
+
+/// The least room between two labels.
+const GAP: f64 = 4.0;
 
 /// From this ratio of the largest to the smallest value an axis is logarithmic.
 const LOG_FROM: f64 = 10.0;
@@ -81,6 +92,27 @@ impl Axis {
         })
     }
 
+    /// Labels in letters of this size, centred below their ticks. Near an end of the drawing a label ends
+    /// there, since it would be cut. The last one has precedence over those that it would cover.
+    pub(crate) fn labels<'a>(&self, ticks: &'a [(f64, String)], size: f64, width: f64) -> Vec<Label<'a>> {
+        let mut labels = Vec::new();
+        let mut free = f64::INFINITY;
+        for (tick, text) in ticks.iter().rev().filter(|(_, text)| !text.is_empty()) {
+            let (at, wide) = (self.x(*tick), text_width(text, size));
+            let (x, anchor, left) = match wide / 2.0 {
+                half if at + half > width => (width, "end", width - wide),
+                half if at < half => (0.0, "start", 0.0),
+                half => (at, "middle", at - half),
+            };
+            if left + wide + GAP <= free {
+                labels.push(Label { x, anchor, text });
+                free = left;
+            }
+        }
+        labels.reverse();
+        labels
+    }
+
     /// Ticks of an axis that spans less than 1, 2 or 5 times a power: as on a linear one.
     fn between(&self) -> Vec<f64> {
         let step = round_up((self.to - self.from) / 3.0);
@@ -101,6 +133,19 @@ pub(crate) fn round_up(value: f64) -> f64 {
 pub(crate) fn px(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+}
+
+/// About the width of a text in one of the wider fonts without serifs, so that there is room in each.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    let of = |letter: char| match letter {
+        'i' | 'j' | 'l' | ' ' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' | 'I' => 0.32,
+        '(' | ')' | '/' | '-' | 'f' | 'r' | 't' => 0.41,
+        'm' | 'M' | 'w' | 'W' | '%' => 0.97,
+        '+' | '<' | '>' | '=' => 0.84,
+        'A'..='Z' | '\u{2190}'..='\u{25ff}' => 0.77,
+        _ => 0.64,
+    };
+    text.chars().map(of).sum::<f64>() * size
 }
 
 /// `20k`, `1.5M`: as short as an axis needs.
@@ -154,6 +199,20 @@ mod tests {
             assert_eq!((axis.x(axis.from), axis.x(axis.to)), (10.0, 90.0));
             assert_eq!((axis.x(f64::NAN), axis.x(f64::INFINITY)), (10.0, 10.0));
         }
+    }
+
+    #[test]
+    fn labels_are_inside_the_drawing_and_none_is_on_another() {
+        let texts = |values: &[f64]| values.iter().map(|v| (*v, v.to_string())).collect::<Vec<_>>();
+        let axis = Axis::linear(0.0, 100.0, 2.0, 98.0);
+        let ticks = texts(&[0.0, 50.0, 60.0, 100.0]);
+        let found: Vec<_> =
+            axis.labels(&ticks, 10.0, 100.0).iter().map(|l| (px(l.x), l.anchor, l.text)).collect();
+        assert_eq!(
+            found,
+            [("0", "start", "0"), ("59.6", "middle", "60"), ("100", "end", "100")]
+                .map(|(x, anchor, text)| (x.to_owned(), anchor, text))
+        );
     }
 
     #[test]

@@ -40,6 +40,11 @@ fn shares() -> impl Iterator<Item = f64> {
     (0..8_i32).flat_map(|power| [1.0, 2.0, 5.0].map(|digit| 1.0 / (digit * 10_f64.powi(power))))
 }
 
+/// Six decimals are those of one in fifty million, the smallest share: with fewer, it would be 100.
+fn percent(share: f64) -> f64 {
+    ((1.0 - share) * 1e8).round() / 1e6
+}
+
 /// The histograms of all trials, added up.
 #[derive(Debug)]
 pub struct Pool {
@@ -67,8 +72,7 @@ impl Pool {
             let values = self.trials.iter().map(|trial| trial[point]);
             [values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max)]
         };
-        // Four decimals are those of one in a million.
-        let percent = shares().take(us.len()).map(|share| ((1.0 - share) * 1e6).round() / 1e4).collect();
+        let percent = shares().take(us.len()).map(percent).collect();
         (!us.is_empty()).then(|| LatencyCurve { percent, us, trials_us: (0..shortest).map(at).collect() })
     }
 
@@ -142,6 +146,14 @@ mod tests {
         assert_eq!((curve.us[0], curve.us[1]), (1.0, 75.0));
         assert_eq!(Pool::from_histograms([]).curve(), None);
         assert_eq!(Pool::from_histograms([&Counts::default().into()]).curve(), None);
+    }
+
+    #[test]
+    fn each_step_of_a_long_curve_is_nearer_to_a_hundred_percent_and_none_is_there() {
+        let long = Counts { pairs: vec![(1_000, 400_000_000)], min: 1_000, max: 1_000 };
+        let percent = Pool::from_histograms([&long.into()]).curve().unwrap().percent;
+        assert!(percent.is_sorted_by(|a, b| a < b) && percent.last() < Some(&100.0), "{percent:?}");
+        assert_eq!(percent[17..], [99.9998, 99.9999, 99.99995, 99.99998, 99.99999, 99.999995, 99.999998]);
     }
 
     #[test]

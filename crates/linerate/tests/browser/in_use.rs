@@ -2,7 +2,7 @@
 
 use crate::chromium::Chromium;
 use crate::common::{self, skip};
-use crate::pages::{Page, compared, large_page, merged, output, published};
+use crate::pages::{Page, compared, large_page, merged, output, published, published_as};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -21,6 +21,7 @@ pub(crate) const CHECKS: &[(&str, Check)] = &[
     ("the replay command is copied", copied),
     ("all is there without scripts", without_scripts),
     ("print has all, and nothing is cut", print),
+    ("no text of a drawing is cut or on another", texts_of_drawings),
     ("a comparison has a plot of each cell, with a dot for each unit", comparison),
 ];
 
@@ -228,6 +229,52 @@ fn print(browser: &mut Chromium) {
 /// Lines of paper break anywhere.
 fn squeezed(text: &str) -> String {
     text.split_whitespace().collect()
+}
+
+/// Texts of drawings that end outside or touch another, and tables of an answer that are cut.
+const COVERED: &str = "(() => {
+    const found = [];
+    for (const svg of document.querySelectorAll('.chart, figure.plot > svg')) {
+        const frame = svg.getBoundingClientRect();
+        const seen = [...svg.querySelectorAll('text')].filter(text => text.checkVisibility());
+        const texts = seen.map(text => [text.textContent, text.getBoundingClientRect()]);
+        texts.filter(([, box]) => box.width > 0).forEach(([name, box], at, all) => {
+            if (box.left < frame.left - 1 || box.right > frame.right + 1) found.push('cut: ' + name);
+            for (const [other, place] of all.slice(at + 1)) {
+                const wide = Math.min(box.right, place.right) - Math.max(box.left, place.left);
+                const high = Math.min(box.bottom, place.bottom) - Math.max(box.top, place.top);
+                if (wide > 1 && high > 3) found.push(name + ' is on ' + other);
+            }
+        });
+    }
+    for (const table of document.querySelectorAll('table.answer')) {
+        const parts = [...table.querySelectorAll('th, td')].filter(part => part.checkVisibility());
+        const cut = part => part.getBoundingClientRect().right > table.parentElement.getBoundingClientRect().right
+            || part.scrollWidth > part.clientWidth + 1;
+        found.push(...parts.filter(cut).map(part => 'cut in the answer: ' + part.textContent));
+        const hidden = [...table.querySelectorAll('td')].filter(part => !part.checkVisibility());
+        found.push(...hidden.map(part => 'not in the answer: ' + part.textContent));
+    }
+    return found;
+})()";
+
+/// Runs with long names, with many digits and with a comparison of two commands.
+const CROWDED: [&str; 4] = [
+    "2026-11-29-xeon-2cpu-example",
+    "2026-11-28-epyc-2cpu-websocket-quick",
+    "2026-11-28-epyc-2cpu-generators",
+    "2026-11-26-epyc-2cpu-published",
+];
+
+fn texts_of_drawings(browser: &mut Chromium) {
+    for page in CROWDED.map(published_as).into_iter().chain([published(), compared()]) {
+        browser.open(&page.url());
+        browser.value("document.querySelectorAll('details').forEach(d => d.open = true)");
+        for width in [380, 1400] {
+            browser.resize(width, false);
+            assert_eq!(browser.value(COVERED), Value::Array(vec![]), "{} at {width}", page.name);
+        }
+    }
 }
 
 fn comparison(browser: &mut Chromium) {

@@ -137,8 +137,12 @@ fn scripted(script: &str, suite: &str) -> Page {
 
 /// The newest published run of all suites.
 pub(crate) fn published() -> Page {
-    let runs = published::runs();
-    of_published(runs.iter().rfind(|run| run.ends_with("2026-11-28-epyc-2cpu-quick")).unwrap())
+    published_as("2026-11-28-epyc-2cpu-quick")
+}
+
+/// The published run of this name.
+pub(crate) fn published_as(name: &str) -> Page {
+    of_published(published::runs().iter().rfind(|run| run.ends_with(name)).unwrap())
 }
 
 /// As today's code shows it.

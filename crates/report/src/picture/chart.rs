@@ -1,6 +1,6 @@
 //! The drawing of a chart: rows on one axis, as an SVG that refers to nothing else.
 
-use crate::axis::{Axis, px, round_up, short};
+use crate::axis::{Axis, px, round_up, short, text_width};
 use maud::{Markup, PreEscaped, html};
 
 /// Colours in light and dark; the page has them in its own style.
@@ -17,6 +17,8 @@ pub(crate) struct Chart {
     /// Which way is better; `None` where rows differ in that.
     pub(crate) is_right_better: Option<bool>,
     pub(crate) rows: Vec<Row>,
+    /// Above the texts of the rows: a unit, and what the value is compared with.
+    pub(crate) heads: [String; 2],
     /// Values are changes against a baseline, and not sizes: they have both signs.
     pub(crate) is_of_changes: bool,
     /// Date and host.
@@ -56,8 +58,14 @@ struct Frame {
     left: f64,
     right: f64,
     row: f64,
+    /// Places in a row: the lines of its label and of its numbers, and the top of its bar.
+    label: f64,
+    numbers: f64,
+    bar: f64,
     /// The end of the values, left of what they are against the baseline.
     values: f64,
+    /// Above the values, as far as there is room.
+    heads: [String; 2],
     /// The place of the first row, and of the end of the last one.
     top: f64,
     bottom: f64,
@@ -66,6 +74,17 @@ struct Frame {
 /// The mean width of a letter in an SVG's 13 pixels.
 const LETTER: f64 = 7.6;
 const LINE: f64 = 22.0;
+/// The sizes of letters in the style sheet: of rows, and of what is around them.
+const LETTERS: f64 = 13.0;
+const SMALL: f64 = 12.0;
+/// The most room of labels beside bars.
+const LABELS: f64 = 330.0;
+/// A bar, and the room above and below it that single units need.
+const BAR: f64 = 14.0;
+const AROUND_BAR: f64 = 4.0;
+/// The room between two texts, and the most of a heading that names a baseline.
+const BETWEEN: f64 = 8.0;
+const HEADING: f64 = 120.0;
 /// The largest row may be as many times longer than the best choice.
 const FAR: f64 = 3.0;
 const FOOT: f64 = 52.0;
@@ -105,6 +124,11 @@ impl Chart {
                 @for (at, line) in about.iter().enumerate() {
                     text.quiet x="2" y=(px(LINE * title.len() as f64 + 14.0 + 16.0 * at as f64)) { (line) }
                 }
+                @for (end, head) in [frame.values, frame.width].into_iter().zip(&frame.heads) {
+                    @if !head.is_empty() {
+                        text.quiet x=(px(end - 4.0)) y=(px(frame.top - 5.0)) text-anchor="end" { (head) }
+                    }
+                }
                 (self.axis(&frame, &axis))
                 @for (at, row) in self.rows.iter().enumerate() {
                     (draw_row(row, self.is_of_changes, &frame, &axis, frame.top + frame.row * at as f64))
@@ -125,14 +149,34 @@ impl Chart {
             let letters = self.rows.iter().map(text).max().unwrap_or(0);
             if letters == 0 { 0.0 } else { letters as f64 * LETTER + 14.0 }
         };
-        let [value, share] = [0, 1].map(|at| widest(&|row| row.text[at].chars().count()));
+        let [value, mut share] = [0, 1].map(|at| widest(&|row| row.text[at].chars().count()));
+        let mut heads = [String::new(), String::new()];
+        if share > 0.0 && !self.heads[1].is_empty() {
+            heads[1] = shortened(&self.heads[1], HEADING, SMALL);
+            share = share.max(text_width(&heads[1], SMALL) + BETWEEN + 4.0);
+        }
         let values = width - share;
+        if value > 0.0 {
+            heads[0] = shortened(&self.heads[0], values - BETWEEN, SMALL);
+        }
+        let top = top + if heads.iter().all(String::is_empty) { 0.0 } else { 16.0 };
         let (left, right) = match is_narrow {
             true => (4.0, width - 8.0),
-            false => (widest(&|row| row.label.chars().count()).min(330.0), values - value),
+            false => (widest(&|row| row.label.chars().count()).min(LABELS), values - value),
         };
-        let row = if is_narrow { 40.0 } else { 26.0 };
-        Frame { width, is_narrow, left, right, row, values, top, bottom: top + row * self.rows.len() as f64 }
+        // All rows are alike: one label that would cover its numbers gives each a line of its own.
+        let is_crowded = |row: &Row| {
+            let free = [values, width].into_iter().zip(&row.text).filter(|(_, text)| !text.is_empty());
+            let starts = free.map(|(end, text)| end - 4.0 - text_width(text, LETTERS));
+            4.0 + text_width(&row.label, LETTERS) + BETWEEN > starts.fold(width, f64::min)
+        };
+        let [row, label, numbers, bar] = match is_narrow {
+            false => [26.0, 17.0, 17.0, 6.0],
+            true if self.rows.iter().any(is_crowded) => [62.0, 18.0, 33.0, 41.0],
+            true => [40.0, 14.0, 14.0, 21.0],
+        };
+        let bottom = top + row * self.rows.len() as f64;
+        Frame { width, is_narrow, left, right, row, label, numbers, bar, values, heads, top, bottom }
     }
 
     fn scale(&self, frame: &Frame) -> Axis {
@@ -158,18 +202,19 @@ impl Chart {
         let step = round_up((to - from) / wanted);
         let first = (from / step).ceil() as i64;
         let ticks = (first..first + 12).map(|tick| tick as f64 * step).filter(|tick| *tick <= to);
-        let ticks: Vec<f64> = ticks.collect();
         let tick_text = |tick: f64| match (self.is_of_changes, tick > 0.0) {
             (true, true) => format!("+{}", short(tick)),
             _ => short(tick),
         };
+        let ticks: Vec<(f64, String)> = ticks.map(|tick| (tick, tick_text(tick))).collect();
         let y = frame.bottom;
         html! {
-            @for tick in &ticks {
-                @let place = px(axis.x(*tick));
+            @for (tick, _) in &ticks {
                 path class=(if *tick == 0.0 { "zero" } else { "grid" })
-                    d={ "M" (place) " " (px(frame.top)) "V" (px(y)) } {}
-                text.quiet x=(place) y=(px(y + 15.0)) text-anchor="middle" { (tick_text(*tick)) }
+                    d=(self.line_at(frame, &px(axis.x(*tick)))) {}
+            }
+            @for label in axis.labels(&ticks, SMALL, frame.width) {
+                text.quiet x=(px(label.x)) y=(px(y + 15.0)) text-anchor=(label.anchor) { (label.text) }
             }
             text.quiet x=(px(frame.left)) y=(px(y + 32.0)) { (self.axis) }
             @match self.is_right_better {
@@ -183,11 +228,22 @@ impl Chart {
             }
         }
     }
+
+    /// From the top to the bottom; where texts are above the bars, beside the bars alone.
+    fn line_at(&self, frame: &Frame, x: &str) -> String {
+        if !frame.is_narrow {
+            return format!("M{x} {}V{}", px(frame.top), px(frame.bottom));
+        }
+        let beside = |at: usize| {
+            let bar = frame.top + frame.row * at as f64 + frame.bar;
+            format!("M{x} {}V{}", px(bar - AROUND_BAR), px(bar + BAR + AROUND_BAR))
+        };
+        (0..self.rows.len()).map(beside).collect()
+    }
 }
 
 fn draw_row(row: &Row, is_of_changes: bool, frame: &Frame, axis: &Axis, top: f64) -> Markup {
-    let (text, bar) = if frame.is_narrow { (top + 14.0, top + 21.0) } else { (top + 17.0, top + 6.0) };
-    let height = 14.0;
+    let (numbers, bar, height) = (px(top + frame.numbers), top + frame.bar, BAR);
     let middle = px(bar + height / 2.0);
     let class = if row.is_apart { "apart" } else { row.class };
     let last = row.units.len().saturating_sub(1).max(1) as f64;
@@ -195,17 +251,20 @@ fn draw_row(row: &Row, is_of_changes: bool, frame: &Frame, axis: &Axis, top: f64
         format!("M{} {}h0", px(axis.x(*unit)), px(bar - 3.0 + (height + 6.0) * at as f64 / last))
     };
     let dots: String = row.units.iter().enumerate().map(dot).collect();
-    let [label_x, anchor] = match frame.is_narrow {
-        true => ["4".to_owned(), "start".to_owned()],
-        false => [px(frame.left - 10.0), "end".to_owned()],
+    let (label_x, anchor, room) = match frame.is_narrow {
+        true => (4.0, "start", frame.width - 8.0),
+        false if frame.left < LABELS => (frame.left - 10.0, "end", f64::INFINITY),
+        false => (frame.left - 10.0, "end", frame.left - 10.0),
     };
-    let label = html! { text x=(label_x) y=(px(text)) text-anchor=(anchor) { (row.label) } };
+    let name = shortened(&row.label, room, LETTERS);
+    let label = html! { text x=(px(label_x)) y=(px(top + frame.label)) text-anchor=(anchor) { (name) } };
     html! {
         g class=[Some(class).filter(|class| !class.is_empty())] {
+            @if name != row.label { title { (row.label) } }
             @if let Some(address) = &row.address { a href={ "#" (address) } { (label) } } @else { (label) }
             @for (end, part) in [frame.values, frame.width].into_iter().zip(&row.text) {
                 @if !part.is_empty() {
-                    text.value x=(px(end - 4.0)) y=(px(text)) text-anchor="end" { (part) }
+                    text.value x=(px(end - 4.0)) y=(numbers) text-anchor="end" { (part) }
                 }
             }
             @if let (Some(value), false) = (row.value, is_of_changes) {
@@ -227,6 +286,17 @@ fn draw_row(row: &Row, is_of_changes: bool, frame: &Frame, axis: &Axis, top: f64
     }
 }
 
+/// As much of a text as this room has, with a mark where more would follow.
+fn shortened(text: &str, room: f64, size: f64) -> String {
+    let mut short = text.to_owned();
+    while text_width(&short, size) > room && short.chars().count() > 1 {
+        short = short.trim_end_matches('\u{2026}').to_owned();
+        short.pop();
+        short.push('\u{2026}');
+    }
+    short
+}
+
 /// A text in lines of at most this number of letters, broken between words.
 fn lines(text: &str, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -243,56 +313,4 @@ fn lines(text: &str, most: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chart() -> Chart {
-        let row = |label: &str, value: f64, is_apart: bool| Row {
-            label: label.to_owned(),
-            text: [value.to_string(), String::new()],
-            value: Some(value),
-            ends: Some([value * 0.9, value * 1.1]),
-            is_apart,
-            ..Row::default()
-        };
-        Chart {
-            title: "a & b are <first>".to_owned(),
-            about: "all".to_owned(),
-            axis: "requests/s".to_owned(),
-            is_right_better: Some(true),
-            rows: vec![row("a", 20.0, false), row("b", 10.0, false), row("limit", 40.0, true)],
-            is_of_changes: false,
-            foot: String::new(),
-        }
-    }
-
-    #[test]
-    fn a_file_has_its_style_its_axis_and_bars_as_long_as_their_values() {
-        let file = chart().file();
-        assert!(file.starts_with("<svg") && file.contains("prefers-color-scheme: dark"), "{file}");
-        assert!(file.contains("a &amp; b are &lt;first&gt;") && file.contains("better \u{2192}"), "{file}");
-        let widths = file.split("<rect class=\"size\"").skip(1).map(|rest| {
-            let width = rest.split("width=\"").nth(1).unwrap().split('"').next().unwrap();
-            width.parse::<f64>().unwrap()
-        });
-        let widths: Vec<f64> = widths.collect();
-        assert!((widths[0] / widths[1] - 2.0).abs() < 0.02 && (widths[2] / widths[0] - 2.0).abs() < 0.02);
-        assert_eq!(file.matches("class=\"rule\"").count(), 1);
-    }
-
-    #[test]
-    fn a_bar_beyond_the_axis_has_a_gap_and_the_baseline_is_within() {
-        let mut chart = chart();
-        assert!(!chart.file().contains("class=\"gap\""), "{}", chart.file());
-        chart.rows[2].value = Some(90.0);
-        let file = chart.file();
-        assert!(file.contains("class=\"gap\"") && file.contains("bars with a gap are longer"), "{file}");
-        chart.rows[2].is_baseline = true;
-        assert!(!chart.file().contains("with a gap"), "{}", chart.file());
-    }
-
-    #[test]
-    fn long_titles_are_broken_between_words() {
-        assert_eq!(lines("one two three", 7), ["one two", "three"]);
-    }
-}
+mod tests;

@@ -33,6 +33,7 @@ fn of_report(report: &Report) -> Chart {
         axis: String::new(),
         is_right_better: None,
         rows: Vec::new(),
+        heads: Default::default(),
         is_of_changes: false,
         foot: foot(report),
     });
@@ -78,9 +79,18 @@ fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &G
         axis: drawn.name.clone(),
         is_right_better: table.truth_tolerance.is_none().then_some(drawn.is_right_better),
         rows: group.members.iter().map(row).collect(),
+        heads: [drawn.name.clone(), compared_with(&drawn, group)],
         is_of_changes: false,
         foot: foot(report),
     }
+}
+
+/// The heading of ratios: `of nginx`. Empty without any.
+fn compared_with(drawn: &Drawn, group: &Group<'_>) -> String {
+    let has_ratio = group.members.iter().any(|member| member.entry.vs_baseline.is_some());
+    let Some(baseline) = group.baseline().filter(|_| has_ratio) else { return String::new() };
+    let word = if drawn.is_latency() { "against" } else { "of" };
+    format!("{word} {}", baseline.label)
 }
 
 /// A quantity as a chart shows it: a time for a number of operations becomes a rate, so that a longer bar is
@@ -106,6 +116,10 @@ impl Drawn {
         }
     }
 
+    fn is_latency(&self) -> bool {
+        self.shown.is_some_and(|quantity| quantity.metric.is_latency())
+    }
+
     fn value(&self, value: f64) -> f64 {
         self.operations.map_or(value, |operations| operations as f64 / value)
     }
@@ -120,9 +134,9 @@ fn text(drawn: &Drawn, member: &Alternative<'_>) -> [String; 2] {
     let Some(value) = member.entry.value else {
         return [String::new(), words::outcome_name(member.cell.outcome).to_owned()];
     };
-    let is_latency = drawn.shown.is_some_and(|quantity| quantity.metric.is_latency());
     let share = member.entry.vs_baseline.as_ref().map(|found| {
-        let share = if is_latency { longer(found.ratio, Ends::Unknown) } else { brief_percent(found.ratio) };
+        let share =
+            if drawn.is_latency() { longer(found.ratio, Ends::Unknown) } else { brief_percent(found.ratio) };
         format!("{share} {}", layout::mark(found))
     });
     let truth = member.entry.vs_truth.as_ref().map(brief_error);
@@ -165,6 +179,7 @@ pub(crate) fn changes(report: &Report, compared: &ComparisonReport) -> Option<Ch
         axis: format!("change against {base}, %"),
         is_right_better: None,
         rows,
+        heads: Default::default(),
         is_of_changes: true,
         foot: foot(report),
     })
@@ -228,6 +243,7 @@ mod tests {
         let chart = of_suite(&report, &report.suites[0]).unwrap();
         assert!(chart.title.starts_with("iptables costs 1"), "{}", chart.title);
         assert_eq!((chart.axis.as_str(), chart.is_right_better), ("requests/s", Some(true)));
+        assert_eq!(chart.heads, ["requests/s", "of direct"]);
         let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!((labels.len(), labels[0], labels[4], labels[5]), (6, "iptables", "direct", "limit"));
         let choices: Vec<f64> =

@@ -8,6 +8,8 @@ use std::fmt::Write;
 /// The size of the drawing. On a phone of 380 pixels its letters have nine of them.
 pub(super) const WIDTH: f64 = 480.0;
 pub(super) const HEIGHT: f64 = 280.0;
+/// The size of letters in the style sheet.
+const LETTERS: f64 = 13.0;
 /// The inner frame.
 pub(super) const LEFT: f64 = 58.0;
 pub(super) const RIGHT: f64 = WIDTH - 22.0;
@@ -94,9 +96,11 @@ impl LinePlot {
                     path d={ "M" (LEFT) " " (px(self.y.x(tick))) "H" (RIGHT) } {}
                     text x=(LEFT - 6.0) y=(px(self.y.x(tick) + 4.0)) text-anchor="end" { (short(tick)) }
                 }
-                @for (tick, text) in &self.x_ticks {
+                @for (tick, _) in &self.x_ticks {
                     path d={ "M" (px(self.x.x(*tick))) " " (TOP) "V" (BOTTOM) } {}
-                    text x=(px(self.x.x(*tick))) y=(BOTTOM + 15.0) text-anchor="middle" { (text) }
+                }
+                @for label in self.x.labels(&self.x_ticks, LETTERS, WIDTH) {
+                    text x=(px(label.x)) y=(BOTTOM + 17.0) text-anchor=(label.anchor) { (label.text) }
                 }
                 text x=(px((LEFT + RIGHT) / 2.0)) y=(HEIGHT - 6.0) text-anchor="middle" { (self.x_label) }
                 text transform={ "translate(12 " (px((TOP + BOTTOM) / 2.0)) ") rotate(-90)" }

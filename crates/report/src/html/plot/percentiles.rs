@@ -23,27 +23,27 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
         .filter(|(_, curve)| curve.us.len() > 1)
         .collect();
     let last =
-        curves.iter().filter_map(|(_, curve)| curve.percent.last().copied().map(slower)).reduce(f64::max)?;
+        curves.iter().flat_map(|(_, curve)| &curve.percent).filter_map(|p| slower(*p)).reduce(f64::max)?;
     let has_bands = curves.len() <= MOST_BANDS;
     let values = curves.iter().flat_map(|(_, curve)| curve.us.iter().copied());
     let bands = curves.iter().filter(|_| has_bands).flat_map(|(_, c)| c.trials_us.iter().flatten().copied());
     let lines = curves.iter().map(|(name, curve)| PlotLine {
         name: (*name).to_owned(),
-        points: curve.percent.iter().map(|p| slower(*p)).zip(curve.us.iter().copied()).collect(),
+        points: curve.percent.iter().zip(&curve.us).filter_map(|(p, us)| Some((slower(*p)?, *us))).collect(),
         band: curve
             .percent
             .iter()
             .zip(&curve.trials_us)
             .filter(|_| has_bands)
-            .map(|(percent, [low, high])| (slower(*percent), *low, *high))
+            .filter_map(|(percent, [low, high])| Some((slower(*percent)?, *low, *high)))
             .collect(),
         has_dots: false,
     });
-    let ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999];
-    let x_ticks = ticks.iter().filter(|p| slower(**p) <= last * 1.001).map(|p| {
+    let ticks = [0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999];
+    let x_ticks = ticks.into_iter().filter_map(|p| {
+        let at = slower(p).filter(|at| *at <= last * 1.001)?;
         // Where the axis is long, there is no room for a number between its start and the median.
-        let text = if *p == 0.0 && last > LONG { String::new() } else { format!("{p} %") };
-        (slower(*p), text)
+        Some((at, if p == 0.0 && last > LONG { String::new() } else { p.to_string() }))
     });
     Some(LinePlot {
         title: format!("Latency by percentile{}", of_group(group)),
@@ -52,7 +52,7 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
         } else {
             "Lower is better.".to_owned()
         },
-        x_label: "operations that were at least as fast".to_owned(),
+        x_label: "operations that were at least as fast, %".to_owned(),
         y_label: "latency, µs".to_owned(),
         x: Axis::log(1.0, last, LEFT, RIGHT),
         y: Axis::fitting(values.chain(bands), BOTTOM, TOP)?,
@@ -63,7 +63,7 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
     })
 }
 
-/// One in how many operations is slower.
-fn slower(percent: f64) -> f64 {
-    1.0 / (1.0 - percent / 100.0)
+/// One in how many operations is slower; `None` at 100 %, which has no place on the axis.
+fn slower(percent: f64) -> Option<f64> {
+    Some(1.0 / (1.0 - percent / 100.0)).filter(|at| at.is_finite())
 }

@@ -77,3 +77,21 @@ fn a_series_is_drawn_over_time() {
     let titles = titles(&suite(1, "size", "size"));
     assert!(titles.iter().any(|title| title.starts_with("Throughput over time")), "{titles:?}");
 }
+
+#[test]
+fn a_curve_with_a_point_at_a_hundred_percent_is_drawn_without_it() {
+    let mut suite = suite(0, "path", "path");
+    let ends = [0.0, 50.0, 99.0, 99.9999, 100.0];
+    for curve in suite.cells.iter_mut().filter_map(|cell| cell.latency_curve.as_mut()) {
+        curve.percent = ends.to_vec();
+        curve.us = vec![1.0, 2.0, 3.0, 4.0, 5.0];
+        curve.trials_us = vec![[1.0, 9.0]; ends.len()];
+    }
+    let markup = figures(&suite, &suite.tables[0]).into_string();
+    let figure = markup.split("<figure").find(|part| part.contains("Latency by percentile")).unwrap();
+    let line = figure.split("class=\"line\" d=\"M").nth(1).unwrap().split('"').next().unwrap();
+    let places: Vec<f64> = line.split('L').map(|at| at.split(' ').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(places.len(), 4, "{line}");
+    assert!(places.is_sorted_by(|a, b| b - a > 20.0), "{line}");
+    assert!(figure.contains("text-anchor=\"end\">99.9999</text>"), "{figure}");
+}
