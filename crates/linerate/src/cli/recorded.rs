@@ -75,8 +75,10 @@ fn gathered(mut sent: Vec<Sent>, left_out: u64, span: u64) -> Recorded {
                 Some(request) => request.weight = request.weight.saturating_add(1),
                 None => recorded.requests.push(one.request.clone()),
             }
-            let at = since.saturating_add(span * number / of_one_time.len() as u64);
-            recorded.times.push((Nanos(at), place as u32));
+            let at = Nanos(since.saturating_add(span * number / of_one_time.len() as u64));
+            // Times that are centuries apart are all the longest one, and still in order.
+            let last = recorded.times.last().map_or(Nanos::ZERO, |(last, _)| *last);
+            recorded.times.push((at.max(last), place as u32));
         }
     }
     recorded
