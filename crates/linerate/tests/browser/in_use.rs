@@ -249,8 +249,8 @@ const COVERED: &str = "(() => {
     }
     for (const table of document.querySelectorAll('table.answer')) {
         const parts = [...table.querySelectorAll('th, td')].filter(part => part.checkVisibility());
-        const cut = part => part.getBoundingClientRect().right > table.parentElement.getBoundingClientRect().right
-            || part.scrollWidth > part.clientWidth + 1;
+        const end = part => part.getBoundingClientRect().right;
+        const cut = part => end(part) > end(table.parentElement) || part.scrollWidth > part.clientWidth + 1;
         found.push(...parts.filter(cut).map(part => 'cut in the answer: ' + part.textContent));
         const hidden = [...table.querySelectorAll('td')].filter(part => !part.checkVisibility());
         found.push(...hidden.map(part => 'not in the answer: ' + part.textContent));
