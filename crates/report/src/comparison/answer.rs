@@ -204,10 +204,19 @@ pub(super) fn change_words(found: &Finding) -> String {
     }
     match found.ci95 {
         Some(_) => signed_number(found.percent(), found.percent_ci95()) + " %",
-        // Of too few pairs one number is not worth more digits.
-        None if found.percent().abs() >= 10.0 => format!("{:+.0} %", found.percent()),
-        None => format!("{:+.1} %", found.percent()),
+        None => few_digits(found.percent()),
     }
+}
+
+/// A change of too few pairs, of which one number is not worth more digits; a hundredth of a rate is not none.
+fn few_digits(percent: f64) -> String {
+    let digits = match percent {
+        ..=-99.9 => 3,
+        ..=-99.0 => 1,
+        _ if percent.abs() >= 10.0 => 0,
+        _ => 1,
+    };
+    format!("{percent:+.digits$} %")
 }
 
 /// An interval whose ends differ by this factor says nothing, and its digits less.
@@ -376,4 +385,14 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
         .chain(notes)
         .chain(comparison.written.iter().cloned())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::few_digits;
+
+    #[test]
+    fn what_is_left_of_a_rate_is_not_told_as_nothing() {
+        assert_eq!([-3.25, -59.4, -99.58, -99.961].map(few_digits), ["-3.2 %", "-59 %", "-99.6 %", "-99.961 %"]);
+    }
 }
