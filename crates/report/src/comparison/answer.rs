@@ -208,7 +208,7 @@ pub(super) fn change_words(found: &Finding) -> String {
     }
 }
 
-/// A change of too few pairs, of which one number is not worth more digits; a hundredth of a rate is not none.
+/// A change of too few pairs: one number is not worth more digits, but a hundredth of a rate is not none.
 fn few_digits(percent: f64) -> String {
     let digits = match percent {
         ..=-99.9 => 3,
@@ -393,6 +393,7 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_rate_is_not_told_as_nothing() {
-        assert_eq!([-3.25, -59.4, -99.58, -99.961].map(few_digits), ["-3.2 %", "-59 %", "-99.6 %", "-99.961 %"]);
+        let found = [-3.25, -59.4, -99.58, -99.961].map(few_digits);
+        assert_eq!(found, ["-3.2 %", "-59 %", "-99.6 %", "-99.961 %"]);
     }
 }
