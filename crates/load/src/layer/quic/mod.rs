@@ -45,7 +45,7 @@ const STREAM_WINDOW: u32 = 16 << 20;
 const REQUEST_WINDOW: u32 = 1_250_000;
 
 /// Unidirectional streams of a peer at the same time: HTTP/3 needs three, and some peers open others.
-const MOST_PEER_STREAMS: u32 = 16;
+const MOST_PEER_STREAMS: u32 = 8;
 
 /// A connection on which nothing arrived for as long as its ends have agreed on.
 const IDLE: &str = "nothing arrived within the idle timeout of the connection, which is its end by \

@@ -28,7 +28,7 @@ const LONGEST: Nanos = Nanos(15_000_000_000);
 const WITH_WHOLE_WINDOW: usize = 5;
 const SHARES: usize = 9;
 /// Streams that a connection begins with. One that uses them gets more: each takes memory in advance.
-const FIRST_STREAMS: u32 = 16;
+const FIRST_STREAMS: u32 = 4;
 
 /// The answer to a new handshake, by the number of those under way on its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,28 +7,65 @@ use crate::layer::wire::Wires;
 use crate::layer::wire::plain::Outbox;
 use linerate_contract::ErrorKind;
 use linerate_proto::record::{self, Kind, LARGEST_RECORD, Opener, Sealer};
-use rustls::{CipherSuite, Error, ProtocolVersion, SupportedCipherSuite};
+use rustls::crypto::cipher::{AeadKey, Iv};
+use rustls::{CipherSuite, ConnectionTrafficSecrets, Error, ProtocolVersion, SupportedCipherSuite};
 use std::os::fd::OwnedFd;
+
+/// A version and a cipher, and keys by their number.
+#[derive(Clone, Copy)]
+struct Suite {
+    version: ProtocolVersion,
+    name: CipherSuite,
+}
+
+impl Suite {
+    fn chosen(choice: u8) -> Self {
+        let (version, name) = match choice & 3 {
+            0 => (ProtocolVersion::TLSv1_3, CipherSuite::TLS13_AES_256_GCM_SHA384),
+            1 => (ProtocolVersion::TLSv1_2, CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384),
+            2 => (ProtocolVersion::TLSv1_2, CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256),
+            _ => (ProtocolVersion::TLSv1_3, CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
+        };
+        Self { version, name }
+    }
+
+    fn is_older(self) -> bool {
+        self.version == ProtocolVersion::TLSv1_2
+    }
+
+    fn key(self, number: u8) -> (Sealer, Opener) {
+        let secrets = || {
+            let (key, iv) = (AeadKey::from([number; 32]), Iv::new([9; 12]));
+            let secrets = match self.name {
+                CipherSuite::TLS13_CHACHA20_POLY1305_SHA256
+                | CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => {
+                    ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv }
+                }
+                _ => ConnectionTrafficSecrets::Aes256Gcm { key, iv },
+            };
+            (0, secrets)
+        };
+        let both = (Sealer::new(secrets(), self.version), Opener::new(secrets(), self.version));
+        (both.0.expect("a cipher with AEAD"), both.1.expect("the same"))
+    }
+}
 
 /// Numbered keys: those that the engine sends with are above 128.
 struct Numbered {
+    suite: Suite,
     sends: u8,
     receives: u8,
-}
-
-fn key(number: u8) -> (Sealer, Opener) {
-    record::pair([number; 16])
 }
 
 impl Later for Numbered {
     fn next_sealer(&mut self) -> Result<Sealer, Error> {
         self.sends = self.sends.wrapping_add(1) | 128;
-        Ok(key(self.sends).0)
+        Ok(self.suite.key(self.sends).0)
     }
 
     fn next_opener(&mut self) -> Result<Opener, Error> {
         self.receives = self.receives.wrapping_add(1) & 127;
-        Ok(key(self.receives).1)
+        Ok(self.suite.key(self.receives).1)
     }
 
     fn take_ticket(&mut self, _ticket: &[u8]) -> Result<(), Error> {
@@ -37,8 +74,8 @@ impl Later for Numbered {
 
     fn agreed(&self) -> (ProtocolVersion, SupportedCipherSuite) {
         let suites = rustls::crypto::ring::ALL_CIPHER_SUITES;
-        let suite = suites.iter().find(|s| s.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
-        (ProtocolVersion::TLSv1_3, *suite.expect("ring has it"))
+        let suite = suites.iter().find(|s| s.suite() == self.suite.name);
+        (self.suite.version, *suite.expect("ring has it"))
     }
 }
 
@@ -83,6 +120,7 @@ impl Source for FuzzEnd {
 
 /// The peer: its keys, and what it has read.
 struct FuzzPeer {
+    suite: Suite,
     socket: OwnedFd,
     sealer: Sealer,
     seals: u8,
@@ -118,7 +156,7 @@ impl FuzzPeer {
                 (Kind::Handshake, message) => {
                     assert_eq!(message, [record::KEY_UPDATE, 0, 0, 1, 0]);
                     self.opens = self.opens.wrapping_add(1) | 128;
-                    self.opener = key(self.opens).1;
+                    self.opener = self.suite.key(self.opens).1;
                 }
                 (Kind::Alert, _) => {}
             }
@@ -127,31 +165,35 @@ impl FuzzPeer {
     }
 }
 
-/// Records of a peer that knows the keys: data, handshake messages, alerts, changed records, and other bytes.
+/// Records of a peer that knows the keys, in TLS 1.3 or 1.2 by the first byte: data, handshake messages,
+/// alerts, changed records, and other bytes.
 pub fn fuzz_records(input: &[u8]) {
+    let mut input = FuzzInput(input);
+    let Some(choice) = input.byte() else { return };
+    let suite = Suite::chosen(choice);
     let (socket, peer) = connected();
-    let keys = Keys::from_later(Box::new(Numbered { sends: 128, receives: 0 }));
+    let keys = Keys::from_later(Box::new(Numbered { suite, sends: 128, receives: 0 }));
     let mut wire = TlsWire {
         input: vec![0; (16 << 10) + LARGEST_RECORD].into(),
         from: 0,
         to: 0,
         output: Outbox::new(record::LARGEST_PLAIN + record::OVERHEAD),
-        state: TlsState::Open(Box::new(Open::new(key(128).0, key(0).1, keys))),
+        state: TlsState::Open(Box::new(Open::new(suite.key(128).0, suite.key(0).1, keys))),
         ended: false,
         keeps_tickets: false,
         resumed: None,
     };
     let mut peer = FuzzPeer {
+        suite,
         socket: peer,
-        sealer: key(0).0,
+        sealer: suite.key(0).0,
         seals: 0,
-        opener: key(128).1,
+        opener: suite.key(128).1,
         opens: 128,
         input: Vec::new(),
         received: 0,
     };
     let (mut engine, mut expected, mut good) = (FuzzEnd::default(), Vec::new(), true);
-    let mut input = FuzzInput(input);
     while let Some(choice) = input.byte() {
         let bytes = input.field();
         let sealed = match choice & 7 {
@@ -163,7 +205,7 @@ pub fn fuzz_records(input: &[u8]) {
                 let asked = bytes.first().copied().unwrap_or(1) & 1;
                 let sealed = peer.seal(Kind::Handshake, &[record::KEY_UPDATE, 0, 0, 1, asked]);
                 peer.seals = (peer.seals + 1) & 127;
-                peer.sealer = key(peer.seals).0;
+                peer.sealer = suite.key(peer.seals).0;
                 sealed
             }
             4 => peer.seal(Kind::Handshake, bytes),
@@ -176,7 +218,8 @@ pub fn fuzz_records(input: &[u8]) {
                 sealed
             }
         };
-        good &= choice & 7 < 4;
+        // TLS 1.2 has no KeyUpdate.
+        good &= choice & 7 < if suite.is_older() { 3 } else { 4 };
         put(&peer.socket, &sealed);
         if choice & 64 == 0 {
             continue;
