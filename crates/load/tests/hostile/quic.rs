@@ -19,7 +19,7 @@ type Attack = fn(SocketAddr, &ClientConfig) -> Vec<Peer>;
 const PRESENT: Duration = Duration::from_secs(15);
 
 /// The most memory of a server with 4,000 connections: the state of one in the libraries has 18 KiB.
-const IDLE_MEMORY: u64 = 88 << 20;
+const IDLE_MEMORY: u64 = 96 << 20;
 
 /// Name, layers, attack, and the most memory of the server.
 const CLIENTS: &[(&str, &[&str], Attack, u64)] = &[
@@ -115,13 +115,24 @@ fn handshakes(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
     vec![peer]
 }
 
+/// All connected at the same time: 100 of each socket, so that none is silent for as long as the idle timeout
+/// before the last one begins.
 fn idle(to: SocketAddr, config: &ClientConfig) -> Vec<Peer> {
-    let mut peer = Peer::new(None);
-    for _ in 0..40 {
+    let peer = |_| {
+        let mut peer = Peer::new(None);
         (0..100).for_each(|_| peer.connect(to, config));
-        peer.until_quiet(Duration::from_millis(60), |_, _| {});
-    }
-    vec![peer]
+        let begun = Instant::now();
+        while peer.connections.values().any(Connection::is_handshaking) && begun.elapsed() < PRESENT {
+            peer.turn(&mut |_, _| {});
+        }
+        peer.until_quiet(Duration::from_millis(30), |_, _| {});
+        peer
+    };
+    let held: Vec<Peer> = (0..40).map(peer).collect();
+    let connections = held.iter().flat_map(|peer| peer.connections.values());
+    let open = connections.filter(|connection| !connection.is_handshaking() && !connection.is_closed());
+    assert_eq!(open.count(), 4_000, "connections");
+    held
 }
 
 /// A server that sends on streams of its own as much as it may.
