@@ -1,12 +1,12 @@
 //! Profiles of two cells under the same load: in each launch, windows of both by turns, with samples of their
-//! servers and relays. They decide nothing.
+//! servers and relays, and without. They decide nothing.
 
 use super::duet::both_stages;
 use super::launch::{Launches, TimedWindow, alone};
 use super::{Context, Stages, Stopped, failed, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label, Purpose, Sampling};
-use crate::measurement::{CallWindow, Count, Outcome, PairProfile, PlannedSuite, StackSample, Stage};
+use crate::measurement::{CallWindow, Count, Outcome, PairProfile, PlannedSuite, Spent, StackSample, Stage};
 use linerate_contract::{Nanos, Role};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -17,6 +17,8 @@ use std::time::Duration;
 const LAUNCHES: u32 = 3;
 /// One side's window. Short ones alternate often, which is how the sides have the same noise.
 const WINDOW: Nanos = Nanos(100_000_000);
+/// The one beside it without samples, which shows what an operation costs where nothing interrupts it.
+const UNSAMPLED: Nanos = Nanos(50_000_000);
 /// The shortest window of clients that count whole seconds.
 const SECOND: Nanos = Nanos(1_000_000_000);
 /// Windows of a launch, also where its share of the time is used.
@@ -100,10 +102,8 @@ impl Launch<'_> {
     ) -> Result<(), Stopped> {
         let is_of_calls = self.what == Sampling::Calls;
         let (length, least) = if is_of_calls { (CALL_WINDOW, CALL_ROUNDS) } else { (WINDOW, LEAST_ROUNDS) };
-        let mut launches = self.launches(context, length.max(self.least))?;
-        if launches.iter().any(Launches::counts_whole_seconds) {
-            launches = self.launches(context, SECOND.max(self.least))?;
-        }
+        let launches = self.launches(context, length)?;
+        let unsampled = self.launches(context, UNSAMPLED)?;
         let start = a.now();
         let label = |side: usize| Label {
             suite: self.suite.name.clone(),
@@ -123,7 +123,9 @@ impl Launch<'_> {
             let second_first = random.random();
             let mut of_side = |side: usize| {
                 let lab: &mut dyn Lab = if side == 0 { &mut *a } else { &mut *b };
-                window(lab, &launches[side]).map_err(|error| Stopped::from_error(Stage::Measure, error))
+                let beside = (!is_of_calls).then_some(&unsampled[side]);
+                self.windows(lab, &launches[side], beside, random.random())
+                    .map_err(|error| Stopped::from_error(Stage::Measure, error))
             };
             let [one, two] = if second_first {
                 let two = of_side(1)?;
@@ -131,15 +133,16 @@ impl Launch<'_> {
             } else {
                 [of_side(0)?, of_side(1)?]
             };
+            let sides = [&one, &two];
             if is_of_calls {
-                let calls = [&one, &two].map(|side| CallWindow {
-                    operations: side.0,
-                    calls: side.2.calls.clone(),
-                    counts: side.3.clone(),
+                let calls = sides.map(|(side, _)| CallWindow {
+                    operations: side.spent.operations,
+                    calls: side.sample.calls.clone(),
+                    counts: side.counts.clone(),
                 });
-                profile.add_calls(calls, [&one.2, &two.2]);
+                profile.add_calls(calls, sides.map(|(side, _)| &side.sample));
             } else {
-                profile.add(self.number, [(one.0, one.1, &one.2), (two.0, two.1, &two.2)]);
+                profile.add(self.number, sides.map(|(side, beside)| (side.spent, &side.sample, *beside)));
             }
             rounds += 1;
             took = a.now().since(start);
@@ -147,15 +150,42 @@ impl Launch<'_> {
         Ok(())
     }
 
-    /// The processes of both sides, with a client that works for this time.
+    /// The processes of both sides, with a client that works for about this time.
     fn launches(&self, context: Context<'_>, length: Nanos) -> Result<[Launches; 2], Stopped> {
-        let of_side = |side: usize| {
+        let of_side = |side: usize, length: Nanos| {
             // In one network the sides have a port each.
-            let window = TimedWindow { second: side == 1, ..alone(length) };
+            let window = TimedWindow { second: side == 1, ..alone(length.max(self.least)) };
             Launches::new(context, &self.suite.cells[self.cells[side]], Some(window))
                 .map_err(|reason| failed(Stage::Start, reason, String::new()))
         };
-        Ok([of_side(0)?, of_side(1)?])
+        let launches = [of_side(0, length)?, of_side(1, length)?];
+        if launches.iter().any(Launches::counts_whole_seconds) {
+            return Ok([of_side(0, SECOND)?, of_side(1, SECOND)?]);
+        }
+        Ok(launches)
+    }
+
+    /// A side's window with records of its servers, and one without, with a client of its own: in this order or
+    /// the other.
+    fn windows(
+        &self,
+        lab: &mut dyn Lab,
+        launches: &Launches,
+        unsampled: Option<&Launches>,
+        is_first: bool,
+    ) -> Result<(Side, Option<Spent>), LabError> {
+        let beside = |lab: &mut dyn Lab| {
+            lab.sample(Sampling::Off);
+            let found = unsampled.map(|launches| window(lab, launches)).transpose();
+            lab.sample(self.what);
+            Ok::<_, LabError>(found?.map(|side| side.spent))
+        };
+        if is_first {
+            let side = window(lab, launches)?;
+            return Ok((side, beside(lab)?));
+        }
+        let found = beside(lab)?;
+        Ok((window(lab, launches)?, found))
     }
 
     /// True if a window that takes this long has time yet, in a launch that began at `start`.
@@ -166,9 +196,13 @@ impl Launch<'_> {
     }
 }
 
-/// Everything known of a window of one side: operations, CPU time of server and relays, samples, counts of
-/// the kernel.
-type Side = (u64, Nanos, StackSample, BTreeMap<Count, u64>);
+/// Everything known of a window of one side.
+struct Side {
+    /// By server and relays.
+    spent: Spent,
+    sample: StackSample,
+    counts: BTreeMap<Count, u64>,
+}
 
 fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {
     let run = lab.run(launches.client(), Purpose::Measure, launches.timeout())?;
@@ -178,5 +212,7 @@ fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {
         .map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
     let of_systems = run.cpu.iter().filter(|(role, _)| *role != Role::Client);
     let cpu = Nanos(of_systems.map(|(_, time)| time.0).sum());
-    Ok((measurement.operations, cpu, run.record.sample.unwrap_or_default(), run.record.counts))
+    let spent = Spent { operations: measurement.operations, cpu };
+    let sample = run.record.sample.unwrap_or_default();
+    Ok(Side { spent, sample, counts: run.record.counts })
 }
