@@ -65,6 +65,12 @@ pub struct Spent {
     pub cpu: Nanos,
 }
 
+impl Spent {
+    fn per_operation(self) -> f64 {
+        self.cpu.0 as f64 / self.operations.max(1) as f64
+    }
+}
+
 /// The system calls of one side in a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallWindow {
@@ -117,25 +123,26 @@ impl ProfileWindow {
     /// True if the costs of an operation are known.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.operations > 0 && self.unsampled.is_none_or(|beside| beside.operations > 0)
+        self.operations > 0
+            && self.unsampled.is_none_or(|beside| beside.operations > 0 && self.cpu > Nanos::ZERO)
     }
 
-    /// CPU time of an operation without samples, as far as it was measured.
+    /// Nanoseconds of CPU time of an operation, without what samples cost where that is known. Its stacks add
+    /// up to it.
     #[must_use]
     pub fn cpu_per_operation(&self) -> f64 {
-        let spent = self.unsampled.unwrap_or(Spent { operations: self.operations, cpu: self.cpu });
-        spent.cpu.0 as f64 / spent.operations.max(1) as f64
+        let sampled = || self.stacks.values().map(|time| time.0).sum::<u64>() as f64 * self.scale();
+        let all = if self.unsampled.is_some() { sampled() } else { self.cpu.0 as f64 };
+        all / self.operations.max(1) as f64
     }
 
-    /// The factor from the time of a stack's samples to the time that it would have had without samples: its
-    /// share of the CPU time of the window beside it.
+    /// The factor from the time of samples to the time without what they cost: an operation's CPU time in the
+    /// window beside it by that in this one. Both have one length, and the same error at their ends.
     #[must_use]
     pub fn scale(&self) -> f64 {
-        let sampled: u64 = self.stacks.values().map(|time| time.0).sum();
-        match self.unsampled {
-            Some(_) => self.cpu_per_operation() * self.operations as f64 / sampled.max(1) as f64,
-            None => 1.0,
-        }
+        let own = Spent { operations: self.operations, cpu: self.cpu };
+        self.unsampled
+            .map_or(1.0, |beside| beside.per_operation() / own.per_operation().max(f64::MIN_POSITIVE))
     }
 }
 
@@ -146,8 +153,7 @@ impl PairProfile {
         let mut stacks: BTreeMap<Vec<u32>, u32> = self.stacks.drain(..).zip(0..).collect();
         let round = sides.map(|(Spent { operations, cpu }, sample, unsampled)| {
             let stacks_of_window = BTreeMap::new();
-            let mut window =
-                ProfileWindow { launch, operations, cpu, stacks: stacks_of_window, unsampled };
+            let mut window = ProfileWindow { launch, operations, cpu, stacks: stacks_of_window, unsampled };
             let own: Vec<u32> = sample.names.iter().map(|name| index(&mut names, name.clone())).collect();
             for stack in &sample.stacks {
                 let frames = stack.frames.iter().filter_map(|frame| own.get(*frame as usize).copied());
@@ -250,14 +256,15 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_has_its_share_of_the_cpu_time_of_the_window_without_samples() {
+    fn a_stack_has_no_part_of_what_samples_cost() {
         let sample = sample(&[(&["a"], 30), (&["b"], 90)]);
         let (spent, beside) =
             (Spent { operations: 10, cpu: Nanos(130) }, Spent { operations: 20, cpu: Nanos(200) });
         let mut pair = PairProfile::default();
         pair.add(0, [(spent, &sample, Some(beside)), (spent, &sample, None)]);
         let [with, without] = &pair.rounds[0];
-        assert!((with.cpu_per_operation() - 10.0).abs() < 1e-9 && (with.scale() - 100.0 / 120.0).abs() < 1e-9);
+        assert!((with.scale() - 10.0 / 13.0).abs() < 1e-9);
+        assert!((with.cpu_per_operation() - 12.0 * with.scale()).abs() < 1e-9, "the stacks add up to it");
         assert_eq!((without.cpu_per_operation(), without.scale()), (13.0, 1.0));
     }
 

@@ -16,8 +16,8 @@ fn profile(head: Server<'_>, base: Server<'_>, rounds: u32, random: &mut Pcg64) 
     simulated([head, base], rounds, None, random)
 }
 
-/// Profiles of two servers, with the noise of samples, and of windows without them that are shorter. Samples
-/// slow a server down by `inflation`.
+/// Profiles of two servers, with the noise of samples, and of windows without them where samples slow a server
+/// down by `inflation`.
 fn simulated(sides: [Server<'_>; 2], rounds: u32, inflation: Option<f64>, random: &mut Pcg64) -> PairProfile {
     let mut pair = PairProfile::default();
     for round in 0..rounds {
@@ -26,10 +26,13 @@ fn simulated(sides: [Server<'_>; 2], rounds: u32, inflation: Option<f64>, random
             // A virtual machine is slower for a while, for all functions alike.
             let mut slower = || 1.0 + 0.05 * random.random::<f64>();
             let (speed, beside) = (slower() * (1.0 + inflation.unwrap_or(0.0)), slower());
-            let unsampled = inflation.map(|_| Spent {
-                operations: OPERATIONS / 2,
-                cpu: Nanos((server.iter().map(|(_, us)| us * 1e3).sum::<f64>() * beside) as u64 * OPERATIONS / 2),
-            });
+            // CPU times have an error at the ends of windows, of 3 ms on average.
+            let spent = |by: f64, lost: f64| {
+                let all = server.iter().map(|(_, us)| us * 1e3).sum::<f64>() * OPERATIONS as f64;
+                Spent { operations: OPERATIONS, cpu: Nanos((all * by - lost * 6e6) as u64) }
+            };
+            let [lost, lost_beside] = [(); 2].map(|()| random.random::<f64>());
+            let unsampled = inflation.map(|_| spent(beside, lost_beside));
             for (frames, us) in server {
                 let expected = us * 1e3 * OPERATIONS as f64 * speed / PERIOD as f64;
                 // Normal, by the sum of uniform ones, with the spread of a count.
@@ -42,8 +45,7 @@ fn simulated(sides: [Server<'_>; 2], rounds: u32, inflation: Option<f64>, random
                     time: Nanos(count * PERIOD),
                 });
             }
-            let all = sample.stacks.iter().map(|stack| stack.time.0).sum();
-            (Spent { operations: OPERATIONS, cpu: Nanos(all) }, sample, unsampled)
+            (spent(speed, lost), sample, unsampled)
         };
         let sides = sides.map(&mut window);
         pair.add(round / 3, sides.each_ref().map(|(spent, sample, beside)| (*spent, sample, *beside)));
@@ -177,6 +179,16 @@ fn code_without_symbols_is_told_by_the_call_of_the_kernel_or_its_library() {
     let found = explain(&profile(&head, PLAIN, 12, &mut Pcg64::seed_from_u64(8))).unwrap();
     let names: Vec<&str> = found.functions.iter().map(|one| &*one.name).collect();
     assert_eq!(names, ["libz.so.1", "write(2)"]);
+}
+
+#[test]
+fn code_of_no_file_is_part_of_what_calls_it() {
+    let head = with(&[(&["main", "handler", "[unknown]"], 2.0), (&["main", "handler"], 1.0)]);
+    let base = with(&[(&["main", "handler"], 1.0), (&["[unknown]"], 0.5)]);
+    let found = explain(&profile(&head, &base, 12, &mut Pcg64::seed_from_u64(8))).unwrap();
+    let names: Vec<&str> = found.functions.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, ["handler", "[unknown]"]);
+    assert!((1.8..2.2).contains(&found.functions[0].cost.difference_us), "{found:?}");
 }
 
 #[test]

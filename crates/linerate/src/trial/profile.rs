@@ -16,13 +16,11 @@ use std::time::Duration;
 /// Fresh processes this often: what one pair of them has by chance is no cause.
 const LAUNCHES: u32 = 3;
 /// One side's window. Short ones alternate often, which is how the sides have the same noise.
-const WINDOW: Nanos = Nanos(100_000_000);
-/// The one beside it without samples, which shows what an operation costs where nothing interrupts it.
-const UNSAMPLED: Nanos = Nanos(50_000_000);
+const WINDOW: Nanos = Nanos(70_000_000);
 /// The shortest window of clients that count whole seconds.
 const SECOND: Nanos = Nanos(1_000_000_000);
 /// Windows of a launch, also where its share of the time is used.
-const LEAST_ROUNDS: u32 = 4;
+const LEAST_ROUNDS: u32 = 3;
 /// The launch whose system calls are recorded: windows, their length, and its part of the time.
 const CALL_ROUNDS: u32 = 4;
 const CALL_WINDOW: Nanos = Nanos(40_000_000);
@@ -102,8 +100,10 @@ impl Launch<'_> {
     ) -> Result<(), Stopped> {
         let is_of_calls = self.what == Sampling::Calls;
         let (length, least) = if is_of_calls { (CALL_WINDOW, CALL_ROUNDS) } else { (WINDOW, LEAST_ROUNDS) };
-        let launches = self.launches(context, length)?;
-        let unsampled = self.launches(context, UNSAMPLED)?;
+        let mut launches = self.launches(context, length.max(self.least))?;
+        if launches.iter().any(Launches::counts_whole_seconds) {
+            launches = self.launches(context, SECOND.max(self.least))?;
+        }
         let start = a.now();
         let label = |side: usize| Label {
             suite: self.suite.name.clone(),
@@ -123,8 +123,7 @@ impl Launch<'_> {
             let second_first = random.random();
             let mut of_side = |side: usize| {
                 let lab: &mut dyn Lab = if side == 0 { &mut *a } else { &mut *b };
-                let beside = (!is_of_calls).then_some(&unsampled[side]);
-                self.windows(lab, &launches[side], beside, random.random())
+                self.windows(lab, &launches[side], random.random())
                     .map_err(|error| Stopped::from_error(Stage::Measure, error))
             };
             let [one, two] = if second_first {
@@ -150,42 +149,39 @@ impl Launch<'_> {
         Ok(())
     }
 
-    /// The processes of both sides, with a client that works for about this time.
+    /// The processes of both sides, with a client that works for this time.
     fn launches(&self, context: Context<'_>, length: Nanos) -> Result<[Launches; 2], Stopped> {
-        let of_side = |side: usize, length: Nanos| {
+        let of_side = |side: usize| {
             // In one network the sides have a port each.
-            let window = TimedWindow { second: side == 1, ..alone(length.max(self.least)) };
+            let window = TimedWindow { second: side == 1, ..alone(length) };
             Launches::new(context, &self.suite.cells[self.cells[side]], Some(window))
                 .map_err(|reason| failed(Stage::Start, reason, String::new()))
         };
-        let launches = [of_side(0, length)?, of_side(1, length)?];
-        if launches.iter().any(Launches::counts_whole_seconds) {
-            return Ok([of_side(0, SECOND)?, of_side(1, SECOND)?]);
-        }
-        Ok(launches)
+        Ok([of_side(0)?, of_side(1)?])
     }
 
-    /// A side's window with records of its servers, and one without, with a client of its own: in this order or
-    /// the other.
+    /// A side's window with records of its servers; beside one of stacks, first or second, one without.
     fn windows(
         &self,
         lab: &mut dyn Lab,
         launches: &Launches,
-        unsampled: Option<&Launches>,
         is_first: bool,
     ) -> Result<(Side, Option<Spent>), LabError> {
-        let beside = |lab: &mut dyn Lab| {
+        if self.what != Sampling::Stacks {
+            return Ok((window(lab, launches)?, None));
+        }
+        let unsampled = |lab: &mut dyn Lab| {
             lab.sample(Sampling::Off);
-            let found = unsampled.map(|launches| window(lab, launches)).transpose();
+            let side = window(lab, launches)?;
             lab.sample(self.what);
-            Ok::<_, LabError>(found?.map(|side| side.spent))
+            Ok::<_, LabError>(side.spent)
         };
         if is_first {
             let side = window(lab, launches)?;
-            return Ok((side, beside(lab)?));
+            return Ok((side, Some(unsampled(lab)?)));
         }
-        let found = beside(lab)?;
-        Ok((window(lab, launches)?, found))
+        let beside = unsampled(lab)?;
+        Ok((window(lab, launches)?, Some(beside)))
     }
 
     /// True if a window that takes this long has time yet, in a launch that began at `start`.
