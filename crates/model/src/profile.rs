@@ -53,7 +53,7 @@ pub struct ProfileWindow {
     pub cpu: Nanos,
     /// Sampled CPU time by the index of the stack.
     pub stacks: BTreeMap<u32, Nanos>,
-    /// A window beside it without samples, which take CPU time themselves; absent in profiles of 2026.
+    /// A window beside it without samples, which take CPU time themselves; absent in older profiles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<Spent>,
 }
@@ -127,13 +127,13 @@ impl ProfileWindow {
             && self.unsampled.is_none_or(|beside| beside.operations > 0 && self.cpu > Nanos::ZERO)
     }
 
-    /// Nanoseconds of CPU time of an operation, without what samples cost where that is known. Its stacks add
+    /// Microseconds of CPU time of an operation, without what samples cost where that is known. Its stacks add
     /// up to it.
     #[must_use]
-    pub fn cpu_per_operation(&self) -> f64 {
+    pub fn us_per_operation(&self) -> f64 {
         let sampled = || self.stacks.values().map(|time| time.0).sum::<u64>() as f64 * self.scale();
         let all = if self.unsampled.is_some() { sampled() } else { self.cpu.0 as f64 };
-        all / self.operations.max(1) as f64
+        all / 1e3 / self.operations.max(1) as f64
     }
 
     /// The factor from the time of samples to the time without what they cost: an operation's CPU time in the
@@ -264,8 +264,9 @@ mod tests {
         pair.add(0, [(spent, &sample, Some(beside)), (spent, &sample, None)]);
         let [with, without] = &pair.rounds[0];
         assert!((with.scale() - 10.0 / 13.0).abs() < 1e-9);
-        assert!((with.cpu_per_operation() - 12.0 * with.scale()).abs() < 1e-9, "the stacks add up to it");
-        assert_eq!((without.cpu_per_operation(), without.scale()), (13.0, 1.0));
+        let us = 12e-3 * with.scale();
+        assert!((with.us_per_operation() - us).abs() < 1e-9, "the stacks add up to it");
+        assert_eq!((without.us_per_operation(), without.scale()), (0.013, 1.0));
     }
 
     #[test]

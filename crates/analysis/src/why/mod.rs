@@ -109,7 +109,7 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
         return None;
     }
     let of_cpu: Vec<[f64; 2]> =
-        rounds.iter().map(|sides| [1, 0].map(|at| sides[at].cpu_per_operation() / 1e3)).collect();
+        rounds.iter().map(|sides| [1, 0].map(|at| sides[at].us_per_operation())).collect();
     let (cpu, _) = difference(&of_cpu)?;
     let whole = cpu.us[0].max(cpu.us[1]);
     let inclusive = costs(&rounds, |stack| pair.stacks[stack as usize].iter().copied().collect());
