@@ -127,8 +127,8 @@ impl ProfileWindow {
             && self.unsampled.is_none_or(|beside| beside.operations > 0 && self.cpu > Nanos::ZERO)
     }
 
-    /// Microseconds of CPU time of an operation, without what samples cost where that is known. Its stacks add
-    /// up to it.
+    /// Microseconds of CPU time of an operation, without what samples cost where that is known. Its stacks
+    /// add up to it.
     #[must_use]
     pub fn us_per_operation(&self) -> f64 {
         let sampled = || self.stacks.values().map(|time| time.0).sum::<u64>() as f64 * self.scale();

@@ -16,8 +16,8 @@ fn profile(head: Server<'_>, base: Server<'_>, rounds: u32, random: &mut Pcg64) 
     simulated([head, base], rounds, None, random)
 }
 
-/// Profiles of two servers, with the noise of samples, and of windows without them where samples slow a server
-/// down by `inflation`.
+/// Profiles of two servers, with the noise of samples, and of windows without them where samples slow a
+/// server down by `inflation`.
 fn simulated(sides: [Server<'_>; 2], rounds: u32, inflation: Option<f64>, random: &mut Pcg64) -> PairProfile {
     let mut pair = PairProfile::default();
     for round in 0..rounds {
