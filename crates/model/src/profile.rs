@@ -53,6 +53,22 @@ pub struct ProfileWindow {
     pub cpu: Nanos,
     /// Sampled CPU time by the index of the stack.
     pub stacks: BTreeMap<u32, Nanos>,
+    /// A window beside it without samples, which take CPU time themselves; absent in older profiles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsampled: Option<Spent>,
+}
+
+/// Operations, and the CPU time that a server spent on them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    pub operations: u64,
+    pub cpu: Nanos,
+}
+
+impl Spent {
+    fn per_operation(self) -> f64 {
+        self.cpu.0 as f64 / self.operations.max(1) as f64
+    }
 }
 
 /// The system calls of one side in a window.
@@ -103,13 +119,41 @@ impl Profile {
     }
 }
 
+impl ProfileWindow {
+    /// True if the costs of an operation are known.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.operations > 0
+            && self.unsampled.is_none_or(|beside| beside.operations > 0 && self.cpu > Nanos::ZERO)
+    }
+
+    /// Microseconds of CPU time of an operation, without what samples cost where that is known. Its stacks
+    /// add up to it.
+    #[must_use]
+    pub fn us_per_operation(&self) -> f64 {
+        let sampled = || self.stacks.values().map(|time| time.0).sum::<u64>() as f64 * self.scale();
+        let all = if self.unsampled.is_some() { sampled() } else { self.cpu.0 as f64 };
+        all / 1e3 / self.operations.max(1) as f64
+    }
+
+    /// The factor from the time of samples to the time without what they cost: an operation's CPU time in the
+    /// window beside it by that in this one. Both have one length, and the same error at their ends.
+    #[must_use]
+    pub fn scale(&self) -> f64 {
+        let own = Spent { operations: self.operations, cpu: self.cpu };
+        self.unsampled
+            .map_or(1.0, |beside| beside.per_operation() / own.per_operation().max(f64::MIN_POSITIVE))
+    }
+}
+
 impl PairProfile {
-    /// Adds a window of each side.
-    pub fn add(&mut self, launch: u32, sides: [(u64, Nanos, &StackSample); 2]) {
+    /// Adds a window of each side with samples, and the one beside it without.
+    pub fn add(&mut self, launch: u32, sides: [(Spent, &StackSample, Option<Spent>); 2]) {
         let mut names: BTreeMap<String, u32> = self.names.drain(..).zip(0..).collect();
         let mut stacks: BTreeMap<Vec<u32>, u32> = self.stacks.drain(..).zip(0..).collect();
-        let round = sides.map(|(operations, cpu, sample)| {
-            let mut window = ProfileWindow { launch, operations, cpu, stacks: BTreeMap::new() };
+        let round = sides.map(|(Spent { operations, cpu }, sample, unsampled)| {
+            let stacks_of_window = BTreeMap::new();
+            let mut window = ProfileWindow { launch, operations, cpu, stacks: stacks_of_window, unsampled };
             let own: Vec<u32> = sample.names.iter().map(|name| index(&mut names, name.clone())).collect();
             for stack in &sample.stacks {
                 let frames = stack.frames.iter().filter_map(|frame| own.get(*frame as usize).copied());
@@ -201,9 +245,10 @@ mod tests {
     #[test]
     fn windows_with_indices_of_their_own_have_those_of_the_pair() {
         let (one, two) = (sample(&[(&["main", "a"], 5)]), sample(&[(&["b"], 1), (&["main", "a"], 7)]));
+        let spent = |cpu| Spent { operations: 10, cpu: Nanos(cpu) };
         let mut pair = PairProfile::default();
-        pair.add(0, [(10, Nanos(5), &one), (10, Nanos(8), &two)]);
-        pair.add(0, [(10, Nanos(8), &two), (10, Nanos(5), &one)]);
+        pair.add(0, [(spent(5), &one, None), (spent(8), &two, None)]);
+        pair.add(0, [(spent(8), &two, None), (spent(5), &one, None)]);
         assert_eq!((pair.names.len(), pair.stacks.len(), pair.lacking.len()), (3, 2, 1));
         let times: Vec<Vec<u64>> =
             pair.rounds.iter().flatten().map(|w| w.stacks.values().map(|t| t.0).collect()).collect();
@@ -211,10 +256,25 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_has_no_part_of_what_samples_cost() {
+        let sample = sample(&[(&["a"], 30), (&["b"], 90)]);
+        let (spent, beside) =
+            (Spent { operations: 10, cpu: Nanos(130) }, Spent { operations: 20, cpu: Nanos(200) });
+        let mut pair = PairProfile::default();
+        pair.add(0, [(spent, &sample, Some(beside)), (spent, &sample, None)]);
+        let [with, without] = &pair.rounds[0];
+        assert!((with.scale() - 10.0 / 13.0).abs() < 1e-9);
+        let us = 12e-3 * with.scale();
+        assert!((with.us_per_operation() - us).abs() < 1e-9, "the stacks add up to it");
+        assert!((without.us_per_operation() - 13e-3).abs() < 1e-9 && (without.scale() - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn what_is_left_out_of_a_large_profile_keeps_its_innermost_function() {
         let many = sample(&[(&["main", "a"], 9), (&["main", "b", "x"], 2), (&["main", "c", "x"], 1)]);
         let mut pair = PairProfile::default();
-        pair.add(0, [(1, Nanos(12), &many), (1, Nanos(12), &many)]);
+        let spent = Spent { operations: 1, cpu: Nanos(12) };
+        pair.add(0, [(spent, &many, None), (spent, &many, None)]);
         pair.shorten(1);
         let innermost = |stack: &Vec<u32>| &*pair.names[*stack.last().unwrap() as usize];
         assert_eq!(pair.stacks.iter().map(innermost).collect::<Vec<_>>(), ["a", "x"]);

@@ -4,6 +4,8 @@ use super::causes;
 use linerate_model::PairProfile;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Code of no file and of no map.
+const NAMELESS: &str = "[unknown]";
 /// The prefix of a kernel's function.
 const KERNEL: &str = "[k] ";
 /// A function is one side's alone if the other has less than this part of its cost.
@@ -94,7 +96,11 @@ impl<'a> Labels<'a> {
         if let Some(outermost) = own.iter().find_map(outermost) {
             return *outermost;
         }
-        let Some(innermost) = frames.last() else { return self.further("unknown".to_owned()) };
+        // Code that a program makes without a name, such as V8's builtins, is part of what calls it.
+        let is_named = |frame: &&u32| names(frame) != NAMELESS;
+        let Some(innermost) = frames.iter().rev().find(is_named).or(frames.last()) else {
+            return self.further("unknown".to_owned());
+        };
         match of_kernel(&in_kernel(self.pair, frames)) {
             Some(group) if is_kernel(&innermost) => self.further(group),
             _ => self.of_place(*innermost),

@@ -37,7 +37,7 @@ const LEAST_ROUNDS: usize = 3;
 pub struct Explanation {
     /// Windows of each side.
     pub rounds: u32,
-    /// All CPU time of the servers, while they were sampled.
+    /// All CPU time of the servers, in windows without samples where there are such.
     pub cpu: CostDifference,
     /// Functions whose difference is certain, the largest first; after them what the kernel needs more beside
     /// them.
@@ -104,13 +104,12 @@ impl CostDifference {
 /// Explains the difference of a pair; `None` with too few windows, or without samples.
 pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     let rounds: Vec<&[ProfileWindow; 2]> =
-        pair.rounds.iter().filter(|sides| sides.iter().all(|side| side.operations > 0)).collect();
+        pair.rounds.iter().filter(|sides| sides.iter().all(ProfileWindow::is_complete)).collect();
     if rounds.len() < LEAST_ROUNDS || rounds.iter().all(|sides| sides[0].stacks.is_empty()) {
         return None;
     }
-    let per_operation = |side: &ProfileWindow, nanos: u64| nanos as f64 / 1e3 / side.operations as f64;
     let of_cpu: Vec<[f64; 2]> =
-        rounds.iter().map(|sides| [1, 0].map(|at| per_operation(&sides[at], sides[at].cpu.0))).collect();
+        rounds.iter().map(|sides| [1, 0].map(|at| sides[at].us_per_operation())).collect();
     let (cpu, _) = difference(&of_cpu)?;
     let whole = cpu.us[0].max(cpu.us[1]);
     let inclusive = costs(&rounds, |stack| pair.stacks[stack as usize].iter().copied().collect());
@@ -207,10 +206,11 @@ fn costs<T: Ord>(
     let mut all = BTreeMap::new();
     for (round, sides) in rounds.iter().enumerate() {
         for (at, side) in [&sides[1], &sides[0]].into_iter().enumerate() {
+            let scale = side.scale();
             for (stack, time) in &side.stacks {
                 for what in counts_for(*stack) {
                     let of = all.entry(what).or_insert_with(|| vec![[0.0; 2]; rounds.len()]);
-                    of[round][at] += time.0 as f64 / 1e3 / side.operations as f64;
+                    of[round][at] += time.0 as f64 * scale / 1e3 / side.operations as f64;
                 }
             }
         }

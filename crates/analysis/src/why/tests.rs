@@ -1,6 +1,6 @@
 use super::*;
 use linerate_contract::Nanos;
-use linerate_model::StackSample;
+use linerate_model::{Spent, StackSample};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -11,14 +11,28 @@ const PERIOD: u64 = 211_000;
 /// A server by its stacks, each with the microseconds that it costs in an operation.
 type Server<'a> = &'a [(&'a [&'a str], f64)];
 
-/// Profiles of two servers, with the noise of samples: the head is first.
+/// Profiles of two servers as before there were windows without samples: the head is first.
 fn profile(head: Server<'_>, base: Server<'_>, rounds: u32, random: &mut Pcg64) -> PairProfile {
+    simulated([head, base], rounds, None, random)
+}
+
+/// Profiles of two servers, with the noise of samples, and of windows without them where samples slow a
+/// server down by `inflation`.
+fn simulated(sides: [Server<'_>; 2], rounds: u32, inflation: Option<f64>, random: &mut Pcg64) -> PairProfile {
     let mut pair = PairProfile::default();
     for round in 0..rounds {
         let mut window = |server: Server<'_>| {
             let mut sample = StackSample::default();
             // A virtual machine is slower for a while, for all functions alike.
-            let speed = 1.0 + 0.05 * random.random::<f64>();
+            let mut slower = || 1.0 + 0.05 * random.random::<f64>();
+            let (speed, beside) = (slower() * (1.0 + inflation.unwrap_or(0.0)), slower());
+            // CPU times have an error at the ends of windows, of 3 ms on average.
+            let spent = |by: f64, lost: f64| {
+                let all = server.iter().map(|(_, us)| us * 1e3).sum::<f64>() * OPERATIONS as f64;
+                Spent { operations: OPERATIONS, cpu: Nanos((all * by - lost * 6e6) as u64) }
+            };
+            let [lost, lost_beside] = [(); 2].map(|()| random.random::<f64>());
+            let unsampled = inflation.map(|_| spent(beside, lost_beside));
             for (frames, us) in server {
                 let expected = us * 1e3 * OPERATIONS as f64 * speed / PERIOD as f64;
                 // Normal, by the sum of uniform ones, with the spread of a count.
@@ -31,11 +45,10 @@ fn profile(head: Server<'_>, base: Server<'_>, rounds: u32, random: &mut Pcg64) 
                     time: Nanos(count * PERIOD),
                 });
             }
-            let all = sample.stacks.iter().map(|stack| stack.time.0).sum();
-            (OPERATIONS, Nanos(all), sample)
+            (spent(speed, lost), sample, unsampled)
         };
-        let (head, base) = (window(head), window(base));
-        pair.add(round / 3, [(head.0, head.1, &head.2), (base.0, base.1, &base.2)]);
+        let sides = sides.map(&mut window);
+        pair.add(round / 3, sides.each_ref().map(|(spent, sample, beside)| (*spent, sample, *beside)));
     }
     pair
 }
@@ -121,6 +134,35 @@ fn a_planted_function_is_the_first_with_its_callees_and_its_interval_has_the_cos
 }
 
 #[test]
+fn samples_that_slow_a_server_down_by_15_percent_do_not_make_a_planted_function_dearer() {
+    let planted = with(&[(&["main", "serve", "audit"], 3.0)]);
+    let found = |seed| {
+        let mut random = Pcg64::seed_from_u64(seed);
+        explain(&simulated([&planted, PLAIN], 9, Some(0.15), &mut random)).unwrap()
+    };
+    let all: Vec<Explanation> = (0..200).map(found).collect();
+    assert!(all.iter().all(|found| found.functions[0].name == "audit"));
+    // The speed of the simulated machine is up to 5 % lower, 2.5 % on average.
+    let (middle, whole) = (3.0 * 1.025, 12.5 * 1.025);
+    let covers = |found: &&Explanation| {
+        let [low, high] = found.functions[0].cost.ci95;
+        (low..high).contains(&middle)
+    };
+    assert!(all.iter().filter(covers).count() >= 180, "about 95 % are expected");
+    let means = [
+        mean(all.iter().map(|found| found.functions[0].cost.difference_us)) / middle,
+        mean(all.iter().map(|found| found.cpu.us[0])) / whole,
+        mean(all.iter().map(|found| found.explained.unwrap())),
+    ];
+    assert!(means.iter().all(|mean| (mean - 1.0).abs() < 0.01), "{means:?}");
+    let equal = (0..200).filter(|seed| {
+        let mut random = Pcg64::seed_from_u64(*seed);
+        !explain(&simulated([PLAIN; 2], 9, Some(0.15), &mut random)).unwrap().functions.is_empty()
+    });
+    assert!(equal.count() <= 4, "one in a hundred at most is expected");
+}
+
+#[test]
 fn a_function_that_is_most_of_its_side_is_named_if_it_is_the_difference() {
     let planted = with(&[(&["main", "serve", "audit", "clock"], 30.0)]);
     let found = explain(&profile(&planted, PLAIN, 9, &mut Pcg64::seed_from_u64(7))).unwrap();
@@ -137,6 +179,16 @@ fn code_without_symbols_is_told_by_the_call_of_the_kernel_or_its_library() {
     let found = explain(&profile(&head, PLAIN, 12, &mut Pcg64::seed_from_u64(8))).unwrap();
     let names: Vec<&str> = found.functions.iter().map(|one| &*one.name).collect();
     assert_eq!(names, ["libz.so.1", "write(2)"]);
+}
+
+#[test]
+fn code_of_no_file_is_part_of_what_calls_it() {
+    let head = with(&[(&["main", "handler", "[unknown]"], 2.0), (&["main", "handler"], 1.0)]);
+    let base = with(&[(&["main", "handler"], 1.0), (&["[unknown]"], 0.5)]);
+    let found = explain(&profile(&head, &base, 12, &mut Pcg64::seed_from_u64(8))).unwrap();
+    let names: Vec<&str> = found.functions.iter().map(|one| &*one.name).collect();
+    assert_eq!(names, ["handler", "[unknown]"]);
+    assert!((1.8..2.2).contains(&found.functions[0].cost.difference_us), "{found:?}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Profiles of two cells under the same load: in each launch, windows of both by turns, with samples of their
-//! servers and relays. They decide nothing.
+//! servers and relays, and without. They decide nothing.
 
 use super::duet::both_stages;
 use super::launch::{Launches, TimedWindow, alone};
 use super::{Context, Stages, Stopped, failed, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
 use crate::lab::{Lab, LabError, Label, Purpose, Sampling};
-use crate::measurement::{CallWindow, Count, Outcome, PairProfile, PlannedSuite, StackSample, Stage};
+use crate::measurement::{CallWindow, Count, Outcome, PairProfile, PlannedSuite, Spent, StackSample, Stage};
 use linerate_contract::{Nanos, Role};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -16,11 +16,11 @@ use std::time::Duration;
 /// Fresh processes this often: what one pair of them has by chance is no cause.
 const LAUNCHES: u32 = 3;
 /// One side's window. Short ones alternate often, which is how the sides have the same noise.
-const WINDOW: Nanos = Nanos(100_000_000);
+const WINDOW: Nanos = Nanos(70_000_000);
 /// The shortest window of clients that count whole seconds.
 const SECOND: Nanos = Nanos(1_000_000_000);
 /// Windows of a launch, also where its share of the time is used.
-const LEAST_ROUNDS: u32 = 4;
+const LEAST_ROUNDS: u32 = 3;
 /// The launch whose system calls are recorded: windows, their length, and its part of the time.
 const CALL_ROUNDS: u32 = 4;
 const CALL_WINDOW: Nanos = Nanos(40_000_000);
@@ -123,7 +123,8 @@ impl Launch<'_> {
             let second_first = random.random();
             let mut of_side = |side: usize| {
                 let lab: &mut dyn Lab = if side == 0 { &mut *a } else { &mut *b };
-                window(lab, &launches[side]).map_err(|error| Stopped::from_error(Stage::Measure, error))
+                self.windows(lab, &launches[side], random.random())
+                    .map_err(|error| Stopped::from_error(Stage::Measure, error))
             };
             let [one, two] = if second_first {
                 let two = of_side(1)?;
@@ -131,15 +132,16 @@ impl Launch<'_> {
             } else {
                 [of_side(0)?, of_side(1)?]
             };
+            let sides = [&one, &two];
             if is_of_calls {
-                let calls = [&one, &two].map(|side| CallWindow {
-                    operations: side.0,
-                    calls: side.2.calls.clone(),
-                    counts: side.3.clone(),
+                let calls = sides.map(|(side, _)| CallWindow {
+                    operations: side.spent.operations,
+                    calls: side.sample.calls.clone(),
+                    counts: side.counts.clone(),
                 });
-                profile.add_calls(calls, [&one.2, &two.2]);
+                profile.add_calls(calls, sides.map(|(side, _)| &side.sample));
             } else {
-                profile.add(self.number, [(one.0, one.1, &one.2), (two.0, two.1, &two.2)]);
+                profile.add(self.number, sides.map(|(side, beside)| (side.spent, &side.sample, *beside)));
             }
             rounds += 1;
             took = a.now().since(start);
@@ -158,6 +160,30 @@ impl Launch<'_> {
         Ok([of_side(0)?, of_side(1)?])
     }
 
+    /// A side's window with records of its servers; beside one of stacks, first or second, one without.
+    fn windows(
+        &self,
+        lab: &mut dyn Lab,
+        launches: &Launches,
+        is_first: bool,
+    ) -> Result<(Side, Option<Spent>), LabError> {
+        if self.what != Sampling::Stacks {
+            return Ok((window(lab, launches)?, None));
+        }
+        let unsampled = |lab: &mut dyn Lab| {
+            lab.sample(Sampling::Off);
+            let side = window(lab, launches)?;
+            lab.sample(self.what);
+            Ok::<_, LabError>(side.spent)
+        };
+        if is_first {
+            let side = window(lab, launches)?;
+            return Ok((side, Some(unsampled(lab)?)));
+        }
+        let beside = unsampled(lab)?;
+        Ok((window(lab, launches)?, Some(beside)))
+    }
+
     /// True if a window that takes this long has time yet, in a launch that began at `start`.
     fn has_time(&self, start: Nanos, now: Nanos, took: Nanos) -> bool {
         // Another launch takes as long as this one until now.
@@ -166,9 +192,13 @@ impl Launch<'_> {
     }
 }
 
-/// Everything known of a window of one side: operations, CPU time of server and relays, samples, counts of
-/// the kernel.
-type Side = (u64, Nanos, StackSample, BTreeMap<Count, u64>);
+/// Everything known of a window of one side.
+struct Side {
+    /// By server and relays.
+    spent: Spent,
+    sample: StackSample,
+    counts: BTreeMap<Count, u64>,
+}
 
 fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {
     let run = lab.run(launches.client(), Purpose::Measure, launches.timeout())?;
@@ -178,5 +208,7 @@ fn window(lab: &mut dyn Lab, launches: &Launches) -> Result<Side, LabError> {
         .map_err(|reason| LabError::System { reason, log: run.stderr.join("\n") })?;
     let of_systems = run.cpu.iter().filter(|(role, _)| *role != Role::Client);
     let cpu = Nanos(of_systems.map(|(_, time)| time.0).sum());
-    Ok((measurement.operations, cpu, run.record.sample.unwrap_or_default(), run.record.counts))
+    let spent = Spent { operations: measurement.operations, cpu };
+    let sample = run.record.sample.unwrap_or_default();
+    Ok(Side { spent, sample, counts: run.record.counts })
 }

@@ -115,8 +115,11 @@ fn costs(profile: &PairProfile) -> BTreeMap<String, [u64; 2]> {
     for side in [0, 1] {
         let windows = || profile.rounds.iter().map(|sides| &sides[1 - side]);
         let operations: u64 = windows().map(|window| window.operations).sum();
-        for (stack, time) in windows().flat_map(|window| &window.stacks) {
-            sums[*stack as usize][side] += time.0 as f64 / operations.max(1) as f64;
+        for window in windows() {
+            let scale = window.scale();
+            for (stack, time) in &window.stacks {
+                sums[*stack as usize][side] += time.0 as f64 * scale / operations.max(1) as f64;
+            }
         }
     }
     // A semicolon would begin another frame, a space at its end a number.
@@ -153,14 +156,15 @@ fn picture(title: &str, lines: &[String], operation: &str, most: usize) -> Optio
 mod tests {
     use super::*;
     use linerate_contract::Nanos;
-    use linerate_model::{SampledStack, StackSample};
+    use linerate_model::{SampledStack, Spent, StackSample};
 
     fn profile(name: &str) -> PairProfile {
         let stacks = vec![SampledStack { frames: vec![0, 1], time: Nanos(2_000_000) }];
         let sample =
             StackSample { names: vec!["main".into(), name.into()], stacks, ..StackSample::default() };
         let mut pair = PairProfile::default();
-        pair.add(0, [(1_000, Nanos(1), &sample), (2_000, Nanos(1), &sample)]);
+        let spent = |operations| Spent { operations, cpu: Nanos(1) };
+        pair.add(0, [(spent(1_000), &sample, None), (spent(2_000), &sample, None)]);
         pair
     }
 
