@@ -36,7 +36,7 @@ use crate::model::{CellReport, Comparison, SuiteReport};
 use linerate_analysis::judge::pairs::{
     Confirmation, FailedUnit, JudgedPair, Judgement, Obstacle, by_request,
 };
-use linerate_analysis::judge::{SortedJournal, rounded_unit};
+use linerate_analysis::judge::{SortedJournal, disturbed, rounded_unit};
 use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
@@ -237,7 +237,7 @@ fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) ->
         client_is_limit: pair.client_is_limit,
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
         bound_by: base.bound_by,
-        waits_us: waits(pair, [head, base]),
+        waits_us: waits(pair, [head, base], disturbed(units).is_some()),
         denied_by: head.vs_baseline.as_ref().and_then(Comparison::denied_by),
         detail: detail(pair, [head, base]),
         counts: counts(units.all().filter(is_own)),

@@ -19,12 +19,18 @@ const NOT_IDLE: f64 = 0.8;
 pub(super) const WAITS_FOR: &str = "look for a sleep, a lock that is held, or a service behind the server";
 
 /// The mean time of a response of base and head, where head waits without a busy CPU in its closed loop.
-pub(super) fn waits(pair: &JudgedPair, [head, base]: [&CellReport; 2]) -> Option<[f64; 2]> {
+/// Beside other processes a server may wait for a CPU.
+pub(super) fn waits(
+    pair: &JudgedPair,
+    [head, base]: [&CellReport; 2],
+    is_disturbed: bool,
+) -> Option<[f64; 2]> {
     let means = [base.latency_us.as_ref()?.mean, head.latency_us.as_ref()?.mean];
     let value = |measure| pair.findings.by(measure).and_then(|found| Some(found.values?[1]));
     let rate = value(Measure::Rate).filter(|_| head.unit.metric == Metric::OperationsPerSecond);
     let used = rate.zip(value(Measure::Cpu)).map(|(rate, us)| rate * us / 1e6);
-    (!pair.is_paced && is_idle(used, head.bound_by) && means[1] >= LONGER * means[0]).then_some(means)
+    let bound_by = head.bound_by.filter(|_| !is_disturbed);
+    (!pair.is_paced && is_idle(used, bound_by) && means[1] >= LONGER * means[0]).then_some(means)
 }
 
 /// Whether no CPU is busy all the time, by the CPUs that the server uses in the units and by what bound its
