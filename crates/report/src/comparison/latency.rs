@@ -32,13 +32,18 @@ pub(super) fn queues(load: &OfferedLoad, cell: &ComparedCell, comparison: &Compa
     each.collect()
 }
 
-/// Such as `half of v1's capacity`, or `5,000/s`.
-pub(super) fn load_words(load: &OfferedLoad, base: &str) -> String {
-    match load.share {
-        Some(0.5) => format!("half of {base}'s capacity"),
-        Some(share) => format!("{} of {base}'s capacity", self::share(share)),
-        None => format!("{}/s", count(load.per_second)),
-    }
+/// Such as `5,000/s, 50 % of v1's capacity, 84 % of v2's`.
+pub(super) fn load_words(load: &OfferedLoad, base: &str, head: &str) -> String {
+    let rate = rate_words(load);
+    let [of_base, of_head] = load.of_capacities.map_or([load.share, None], |parts| parts.map(Some));
+    let of_base = of_base.map_or_else(String::new, |part| format!(", {} of {base}'s capacity", share(part)));
+    let of_head = of_head.map_or_else(String::new, |part| format!(", {} of {head}'s", share(part)));
+    rate + &of_base + &of_head
+}
+
+/// Such as `5,000/s`.
+pub(super) fn rate_words(load: &OfferedLoad) -> String {
+    format!("{}/s", count(load.per_second))
 }
 
 /// The difference that matters in this cell: `1 %` or `5 us`.
