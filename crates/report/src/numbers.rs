@@ -132,7 +132,8 @@ pub(crate) fn figure(
 }
 
 /// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
-pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
+/// A cost, such as a latency, is told as itself and not as performance.
+pub(crate) fn sentence(id: &str, comparison: &Comparison, is_cost: bool) -> String {
     let verdict = match comparison.verdict {
         _ if comparison.ci95_is_range => ": too few rounds for a verdict".to_owned(),
         Verdict::WithinMargin => ": within the margin".to_owned(),
@@ -141,13 +142,14 @@ pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
         Verdict::NotSlower => ": not slower by the margin".to_owned(),
         Verdict::Faster | Verdict::Slower | Verdict::Failed | Verdict::Missing => String::new(),
     };
-    measured(id, comparison) + &verdict
+    measured(id, comparison, is_cost) + &verdict
 }
 
 /// A comparison without its verdict: `nginx/direct is 1.003x nginx/direct (0.998 to 1.014, n=6)`.
-pub(crate) fn measured(id: &str, comparison: &Comparison) -> String {
+pub(crate) fn measured(id: &str, comparison: &Comparison, is_cost: bool) -> String {
     let Comparison { with, n, duet, difference: micros, .. } = comparison;
-    let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95.into());
+    let told = |ratio: f64| if is_cost { ratio.recip() } else { ratio };
+    let (ratio, range) = value_and_range(told(comparison.ratio), Ends::from(comparison.ci95).map(told));
     let range = range.map_or_else(String::new, |range| format!("{range}, "));
     let duet = duet.as_ref().map_or_else(String::new, duet_text);
     let micros = micros.as_ref().map_or_else(String::new, |micros| format!(", {}", difference(micros)));
@@ -310,11 +312,8 @@ mod tests {
         assert_eq!(percent(0.5, [0.5, 0.5]), "50.00 %");
     }
 
-    #[test]
-    fn percentages_and_sentences_have_the_documented_form() {
-        assert_eq!(percent(0.7312, [0.71, 0.749]), "73 % (71 to 75)");
-        assert_eq!(percent(0.0141, [0.0139, 0.0143]), "1.41 % (1.39 to 1.43)");
-        let mut comparison = Comparison {
+    fn comparison() -> Comparison {
+        Comparison {
             with: "nginx/direct".to_owned(),
             with_value: None,
             ratio: 0.7312,
@@ -331,46 +330,60 @@ mod tests {
             autocorrelation: None,
             client_is_limit: false,
             duet: None,
-        };
+        }
+    }
+
+    #[test]
+    fn percentages_and_sentences_have_the_documented_form() {
+        assert_eq!(percent(0.7312, [0.71, 0.749]), "73 % (71 to 75)");
+        assert_eq!(percent(0.0141, [0.0139, 0.0143]), "1.41 % (1.39 to 1.43)");
+        let mut comparison = comparison();
         let slower = "nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)";
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), slower);
+        assert_eq!(sentence("nginx/haproxy-http", &comparison, false), slower);
         comparison.verdict = Verdict::WithinMargin;
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: within the margin"));
+        assert_eq!(sentence("nginx/haproxy-http", &comparison, false), format!("{slower}: within the margin"));
         comparison.verdict = Verdict::CannotTell;
         let found = ": undecided (only differences above 3.12 % can be seen)";
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
+        assert_eq!(sentence("nginx/haproxy-http", &comparison, false), format!("{slower}{found}"));
         comparison.smallest_detectable = Some(11.3);
         let found = ": undecided (only differences above 12.3x can be seen)";
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
+        assert_eq!(sentence("nginx/haproxy-http", &comparison, false), format!("{slower}{found}"));
         comparison.duet = Some(DuetReport {
             cpu_ratio: Some(1.0212),
             cpu_ci95: Some([1.0114, 1.0309]),
             ..DuetReport::default()
         });
         assert!(
-            sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
+            sentence("a", &comparison, false).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
             "{}",
-            sentence("a", &comparison)
+            sentence("a", &comparison, false)
         );
         comparison.duet = Some(DuetReport { strangers: Some(0.312), ..DuetReport::default() });
         let disturbed = ": undecided, other processes used 31.2 % of the CPU time in too many units";
-        assert!(sentence("a", &comparison).ends_with(disturbed), "{}", sentence("a", &comparison));
+        assert!(sentence("a", &comparison, false).ends_with(disturbed), "{}", sentence("a", &comparison, false));
         let alone = SoloRatio { ratio: 0.804, ci95: [0.79, 0.82], n: 7 };
         comparison.duet = Some(DuetReport { contradicted_by: Some(alone), ..DuetReport::default() });
         let denied = ": undecided, its trials alone contradict it";
-        assert!(sentence("a", &comparison).ends_with(denied), "{}", sentence("a", &comparison));
+        assert!(sentence("a", &comparison, false).ends_with(denied), "{}", sentence("a", &comparison, false));
         comparison.duet = None;
         comparison.difference = LatencyDifference::from_ratio(0.96, [0.955, 0.965], 10.08);
         let micros = ", n=10), +0.42 µs (0.37 to 0.47): undecided";
-        assert!(sentence("a", &comparison).contains(micros), "{}", sentence("a", &comparison));
+        assert!(sentence("a", &comparison, false).contains(micros), "{}", sentence("a", &comparison, false));
         comparison.difference = None;
         (comparison.n, comparison.ci95_is_range) = (5, true);
-        assert!(sentence("a", &comparison).ends_with(", n=5): too few rounds for a verdict"));
+        assert!(sentence("a", &comparison, false).ends_with(", n=5): too few rounds for a verdict"));
         (comparison.n, comparison.ci95) = (1, [comparison.ratio; 2]);
         assert_eq!(
-            sentence("a", &comparison),
+            sentence("a", &comparison, false),
             "a is 0.7312x nginx/direct (n=1): too few rounds for a verdict"
         );
+    }
+
+    #[test]
+    fn a_latency_is_told_as_itself_and_not_as_performance() {
+        let comparison = Comparison { ratio: 0.4, ci95: [0.38, 0.42], n: 10, ..comparison() };
+        let told = measured("haproxy", &comparison, true);
+        assert_eq!(told, "haproxy is 2.5x nginx/direct (2.4 to 2.6, n=10)");
     }
 
     #[test]

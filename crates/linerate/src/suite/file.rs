@@ -105,6 +105,10 @@ pub struct Table {
     /// Axis values that differ in the cell to compare with, such as `path = "direct"`; empty beside `truth`.
     #[serde(default)]
     pub baseline: BTreeMap<String, String>,
+    /// The baseline has nothing in place of what is compared, so that it is no choice. Understood of the
+    /// values `direct` and `none`, and of the first layer.
+    #[serde(default)]
+    pub baseline_is_nothing: bool,
     /// Known true values, in place of a baseline: a wrong report is neither fast nor slow.
     pub truth: Option<TruthEntry>,
     /// Axis values that differ in the limit's cell: its work is a strict subset of that of every row.

@@ -8,7 +8,7 @@ use super::{requests, why};
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
 use crate::numbers::{
-    Digits, Ends, counted, difference, percent, percent_number, seconds, share, signed, signed_number,
+    Digits, Ends, counted, difference, more, percent, percent_number, seconds, share, signed, signed_number,
     times_of,
 };
 use crate::words;
@@ -370,12 +370,16 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     let denied = denied.filter_map(|(cell, SoloRatio { ratio, ci95, n })| {
         let main = cell.findings.main()?;
         let [ratio, _] = main.of_performance([ratio; 2]);
+        let told = |ratio: f64, ends: Ends| match main.measure {
+            Measure::Rate => format!("{} of", percent(ratio, ends)),
+            _ => format!("{} against", more(ratio, ends)),
+        };
         Some(format!(
-            "warning: alone, {} has {} of the baseline's {} (n={n}), and beside it {}",
+            "warning: alone, {} has {} the baseline's {} (n={n}), and beside it {} it",
             cell.id,
-            percent(ratio, main.of_performance(ci95)),
+            told(ratio, main.of_performance(ci95).into()),
             main.measure.name(),
-            percent(main.ratio, Ends::Unknown)
+            told(main.ratio, Ends::Unknown)
         ))
     });
     let second = comparison.cells.iter().filter_map(|cell| Some((cell, cell.second_load.as_ref()?)));

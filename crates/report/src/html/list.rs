@@ -157,7 +157,7 @@ fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>, begins_apa
 
 fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
     let Alternative { cell, entry, part, .. } = member;
-    let (Some(value), Some(text)) = (entry.value, columns.precision.value(entry)) else {
+    let (Some(value), Some(text)) = (entry.value, Precision::value(entry)) else {
         let word = outcome_name(cell.outcome);
         return html! { td.none data-l=(columns.unit) { (word) } };
     };
@@ -261,7 +261,7 @@ fn further(columns: &Columns<'_>, cell: &CellReport, metric: Quantity) -> Markup
     let is_it = |entry: &&TableCell| entry.id == cell.id && entry.metric == Some(metric);
     let label = words::metric(metric);
     let entry = columns.table.cells.iter().find(is_it);
-    let number = entry.and_then(|entry| Some((entry, entry.value?, columns.precision.value(entry)?)));
+    let number = entry.and_then(|entry| Some((entry, entry.value?, Precision::value(entry)?)));
     let Some((entry, value, text)) = number else { return html! { td.c-more data-l=(label) {} } };
     let (comparison, truth) = (entry.vs_baseline.as_ref(), entry.vs_truth.as_ref());
     let word = comparison.filter(|c| !c.ci95_is_range).map(|c| verdict_name(c.verdict));

@@ -225,8 +225,11 @@ fn aa(report: &Report) -> Markup {
     }
 }
 
-/// Noise of other work in the trials: the number of cells with each flag.
+/// Noise of other work: as in the warning where there is one, else the number of cells with each flag.
 fn noise(report: &Report) -> String {
+    if let Some(found) = layout::disturbance(report) {
+        return found;
+    }
     let cells = || report.suites.iter().flat_map(|suite| &suite.cells).filter(|cell| cell.n > 0);
     let count = |is_kind: fn(&Flag) -> bool| cells().filter(|cell| cell.flags.iter().any(is_kind)).count();
     let kinds = [

@@ -5,12 +5,11 @@ use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
 use crate::model::{OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
-use crate::numbers::{Digits, Ends, longer, percent, percent_range};
+use crate::numbers::{Ends, longer, percent, percent_range};
 use crate::words;
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::Metric;
 
 /// A sentence in parts, so that formats can mark the names of cells.
 pub(crate) type Sentence = Vec<Phrase>;
@@ -90,28 +89,31 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.value.is_some()).collect();
     let ranked = group.ranked();
     let Some(best) = ranked.first() else {
-        return said_of(unranked(table, &precision, &measured), absent(group));
+        return said_of(unranked(table, &measured), absent(group));
     };
+    if let Some(lead) = by_parameter(table, &precision, group) {
+        return said_of(lead, unsure(table, &precision, group).into_iter().chain(absent(group)).collect());
+    }
     let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
         let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
         let alone = || {
             if measured.len() > 1 {
-                "; the other rows are references and limits"
+                "; beside it are only references and linerate's own"
             } else {
                 "; nothing to compare it with was measured"
             }
             .to_owned()
         };
         let ratio = ratio.unwrap_or_else(alone);
-        let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, &precision, best)));
+        let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, best)));
         return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
     }
     let placed: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_placed(table)).copied().collect();
     let (lead, rest) = match nothing {
         Some(nothing) if !placed.is_empty() => {
-            let has = format!(" alone: {}{}.", value(table, &precision, nothing), rate(table, nothing));
+            let has = format!(" alone: {}.", value(table, nothing));
             let rest = std::iter::once(said("", &[nothing], has)).chain(unsure(table, &precision, group));
             (costs(table, &precision, &placed, &nothing.label), rest.collect())
         }
@@ -164,6 +166,24 @@ fn strangers(group: &Group<'_>) -> Option<f64> {
     ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
 }
 
+/// One system with several values of a parameter, which nobody chooses between: how the result follows it.
+fn by_parameter(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Option<Sentence> {
+    let baseline = group.baseline().filter(|member| group.is_of_a_parameter && member.entry.value.is_some())?;
+    let rows = group.members.iter().filter(|member| member.part == Part::Competitor && !member.is_apart);
+    let steps: Vec<(&Alternative<'_>, String)> =
+        rows.filter_map(|member| Some((member, share(precision, member)?))).collect();
+    // The last ones are the farthest from the baseline.
+    let shown = &steps[steps.len().saturating_sub(NAMES)..];
+    let mut sentence = said("", &[baseline], format!(" has {}", brief_value(table, baseline)));
+    for (at, (member, share)) in shown.iter().enumerate() {
+        let before = if at == 0 { "; beside it " } else { ", " };
+        let open = if member.is_open() { " (undecided)" } else { "" };
+        sentence.extend(said(before, &[member], format!(" {}{open}", brief(share))));
+    }
+    sentence.push(Phrase::Plain(".".to_owned()));
+    (!shown.is_empty()).then_some(sentence)
+}
+
 /// Who is first, next and last; what has no order, and the marks.
 fn by_tiers(
     table: &TableReport,
@@ -190,7 +210,7 @@ fn by_tiers(
                 share(precision, only).map(|share| format!(", {}", against(table, brief(&share), baseline)));
             let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
             let is = if tiers.len() == 1 { "has".into() } else { words::best_by(table.quantity()) + ":" };
-            said("", &[only], format!(" {is} {}{ratio}.", brief_value(table, precision, only)))
+            said("", &[only], format!(" {is} {}{ratio}.", brief_value(table, only)))
         }
         // The intervals overlap with that of the best, and may overlap with those of the next tier.
         _ => {
@@ -198,7 +218,7 @@ fn by_tiers(
                 if tiers.len() == 1 { "No order, the intervals overlap: " } else { "Tied for first: " };
             // Ratios alone are no size.
             let size = group.baseline().filter(|member| member.entry.value.is_some());
-            let size = size.map(|member| format!(", which has {}", brief_value(table, precision, member)));
+            let size = size.map(|member| format!(", which has {}", brief_value(table, member)));
             let all = spread(table, precision, &tiers[0], baseline);
             said(which, &tiers[0], format!(", {all}{}.", size.unwrap_or_default()))
         }
@@ -218,22 +238,12 @@ fn brief(share: &str) -> &str {
     share.split(" (").next().unwrap_or_default()
 }
 
-fn brief_value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
-    let text = value(table, precision, member);
+fn brief_value(table: &TableReport, member: &Alternative<'_>) -> String {
+    let text = value(table, member);
     match (text.split_once(" ("), text.rsplit_once(')')) {
         (Some((number, _)), Some((_, unit))) => format!("{number}{unit}"),
         _ => text,
     }
-}
-
-/// `, 21,340 requests/s` of a time for a number of requests.
-fn rate(table: &TableReport, member: &Alternative<'_>) -> String {
-    let seconds = table.quantity().filter(|quantity| quantity.metric == Metric::Seconds);
-    let operations = seconds.and_then(|quantity| quantity.operations);
-    let rate = operations.zip(member.entry.value).map(|(operations, value)| operations as f64 / value);
-    rate.map_or_else(String::new, |rate| {
-        format!(", {} operations/s", Digits::OF_VALUES.text(rate, Ends::Unknown))
-    })
 }
 
 /// `82 % (79 to 86) of direct`; a latency is `2.2x (2.1 to 2.3) that of direct`.
@@ -329,15 +339,24 @@ fn marks(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<S
         let baseline = &group.baseline()?.label;
         Some(said("For reference: ", &[member], format!(", {}.", against(table, &share, baseline))))
     });
+    let own = group.members.iter().filter(|m| m.part == Part::Competitor && m.is_own && m.entry.value.is_some());
+    let own = own.filter_map(|member| {
+        let (share, baseline) = (share(precision, member)?, &group.baseline()?.label);
+        Some(said("linerate's own: ", &[member], format!(", {}.", against(table, &share, baseline))))
+    });
     let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
     let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
     let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
-        said("Nearest to the limit: ", &[member], format!(", {} of it.", percent(limit.ratio, limit)))
+        let share = match table.quantity().is_some_and(words::is_cost) {
+            true => format!("{} against it", longer(limit.ratio, limit)),
+            false => format!("{} of it", percent(limit.ratio, limit)),
+        };
+        said("Nearest to the limit: ", &[member], format!(", {share}."))
     });
     let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
     let doubt =
         (!doubtful.is_empty()).then(|| said("Above the limit, find the cause first: ", &doubtful, "."));
-    reference.chain(best).chain(doubt).collect()
+    reference.chain(own).chain(best).chain(doubt).collect()
 }
 
 /// Cells without a number.
@@ -350,20 +369,20 @@ fn absent(group: &Group<'_>) -> Vec<Sentence> {
     vec![said("Without a number: ", &without, " (the reason is below the tables).")]
 }
 
-fn unranked(table: &TableReport, precision: &Precision, measured: &[&Alternative<'_>]) -> Sentence {
+fn unranked(table: &TableReport, measured: &[&Alternative<'_>]) -> Sentence {
     let Some(first) = measured.first() else {
         return said("Nothing was measured.", &[], "");
     };
     let none = if measured.len() > 1 { "No comparison was measured. " } else { "" };
-    said(none, &[first], format!(" has {}.", value(table, precision, first)))
+    said(none, &[first], format!(" has {}.", value(table, first)))
 }
 
 /// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
-fn value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
-    if let Some(rate) = precision.small_rate(table.quantity(), member.entry) {
+fn value(table: &TableReport, member: &Alternative<'_>) -> String {
+    if let Some(rate) = Precision::small_rate(table.quantity(), member.entry) {
         return rate;
     }
-    let Some(number) = precision.value(member.entry) else { return String::new() };
+    let Some(number) = Precision::value(member.entry) else { return String::new() };
     match (table.unit, table.quantity().map(words::parts)) {
         (TableUnit::One(quantity), _) if quantity.metric.is_latency() => format!("{number} microseconds"),
         (_, Some(("", unit))) => format!("{number} {unit}"),

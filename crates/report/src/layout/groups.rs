@@ -237,15 +237,18 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
 
 /// Values of an axis that stand for nothing in its place.
 const NOTHING: [&str; 2] = ["direct", "none"];
-/// The axis whose values add to each other, so the first is no choice beside the others.
+/// The axis whose values add to each other, and the first of them, which is no choice beside the others.
 const LAYER: &str = "layer";
+const PLAIN: [&str; 3] = ["tcp", "udp", "http"];
 
 /// Limits, references and what was not compared always; others only where something is left to choose.
 fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alternative<'_>]) {
     let is_of_layers = table.rows == LAYER || table.columns == LAYER;
     let is_nothing = |cell: &CellReport| {
         let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
-        is_of_layers && compared.contains(LAYER) || values.any(|value| NOTHING.contains(&value))
+        let is_plain = cell.axes.get(LAYER).is_some_and(|layer| PLAIN.contains(&layer));
+        let is_plain = is_of_layers && compared.contains(LAYER) && is_plain;
+        table.baseline_is_nothing || is_plain || values.any(|value| NOTHING.contains(&value))
     };
     let compared_here = members.iter().any(|member| member.entry.vs_baseline.is_some());
     let is_mark = |member: &Alternative<'_>| match member.part {
@@ -297,7 +300,7 @@ fn sort(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alterna
 }
 
 /// The axes in which cells differ from their baselines; those of the rows where nothing was compared.
-fn compared_axes(suite: &SuiteReport, table: &TableReport) -> BTreeSet<String> {
+pub(super) fn compared_axes(suite: &SuiteReport, table: &TableReport) -> BTreeSet<String> {
     let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
     let differing = |entry: &TableCell| {
         let (cell, with) = (cell(&entry.id)?, cell(&entry.vs_baseline.as_ref()?.with)?);

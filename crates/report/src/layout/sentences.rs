@@ -1,7 +1,7 @@
 //! The comparisons of a table as sentences.
 
 use crate::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::numbers::{counted, measured, percent, sentence, shows_bias};
+use crate::numbers::{Ends, counted, longer, measured, percent, sentence, shows_bias};
 use crate::words;
 
 /// Up to this number, all comparisons become sentences.
@@ -20,15 +20,17 @@ pub(crate) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String>
         };
         table.column_values.iter().flat_map(of_column).collect()
     };
+    let is_cost = table.quantity().is_some_and(words::is_cost);
     let best_of = table.best_of.iter().map(|result| {
         let metric = words::metric(result.metric);
-        format!("best of the competitors, {metric}: {}", sentence(&result.id, &result.vs_best))
+        let found = sentence(&result.id, &result.vs_best, words::is_cost(result.metric));
+        format!("best of the competitors, {metric}: {found}")
     });
     let scaling = table.main_cells().filter_map(|cell| {
         let found = cell.scaling.as_ref()?;
-        Some(format!("scaling: {}", sentence(&cell.id, found)))
+        Some(format!("scaling: {}", sentence(&cell.id, found, is_cost)))
     });
-    let sentences = chosen.into_iter().map(|(id, comparison)| sentence(id, comparison));
+    let sentences = chosen.into_iter().map(|(id, comparison)| sentence(id, comparison, is_cost));
     sentences
         .chain(scaling)
         .chain(best_of)
@@ -43,13 +45,16 @@ pub(crate) fn warnings(table: &TableReport) -> Vec<String> {
         let found = entry.vs_baseline.as_ref()?;
         let alone = found.denied_by()?;
         let end = if found.is_in_doubt() { "no verdict" } else { "the row shows the pairs" };
+        let is_cost = table.quantity().is_some_and(words::is_cost);
+        let share = |ratio: f64, ends: Ends| if is_cost { longer(ratio, ends) } else { percent(ratio, ends) };
         Some(format!(
-            "warning: {} has {} of {} in {} alone, and {} in pairs: {end}",
+            "warning: {} has {} {} {} in {} alone, and {} in pairs: {end}",
             entry.id,
-            percent(alone.ratio, alone.ci95),
+            share(alone.ratio, alone.ci95.into()),
+            if is_cost { "against" } else { "of" },
             found.with,
             counted(alone.n, "trial"),
-            percent(found.ratio, found),
+            share(found.ratio, found.into()),
         ))
     };
     table.main_cells().filter_map(warning).collect()
@@ -61,7 +66,8 @@ fn aa(table: &TableReport, control: &Comparison) -> String {
         Some(bias) => format!("; {}", shows_bias(bias)),
         None => String::new(),
     };
-    format!("A/A: {}{end}", measured(&control.with, control))
+    let is_cost = table.quantity().is_some_and(words::is_cost);
+    format!("A/A: {}{end}", measured(&control.with, control, is_cost))
 }
 
 fn is_in_column(suite: &SuiteReport, table: &TableReport, id: &str, column: &str) -> bool {
