@@ -299,7 +299,11 @@ impl Session {
 fn in_project<'a>(command: String, suites: impl Iterator<Item = &'a str>) -> String {
     let files: Vec<String> = suites.map(|name| format!("suites/{name}.toml")).collect();
     let mark = if command.contains(" # ") { ";" } else { " #" };
-    if files.is_empty() { command } else { format!("{command}{mark} in the project with {}", files.join(", ")) }
+    if files.is_empty() {
+        command
+    } else {
+        format!("{command}{mark} in the project with {}", files.join(", "))
+    }
 }
 
 fn new_run(request: &Request, command: String, suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {

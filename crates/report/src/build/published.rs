@@ -5,8 +5,8 @@ use super::rates::rate;
 use crate::model::{DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo};
 use crate::numbers;
 use linerate_analysis::judge::{
-    Alone, CellSummary, Comparison, Comparisons, Confirmation, Entry, FindingReading, RowValue, SuiteSummary, figure_ratio,
-    readings,
+    Alone, CellSummary, Comparison, Comparisons, Confirmation, Entry, FindingReading, RowValue, SuiteSummary,
+    figure_ratio, readings,
 };
 use linerate_analysis::stats::ByRound;
 use linerate_analysis::stats::estimate::Estimate;
@@ -64,7 +64,8 @@ impl Repeated<'_> {
         let by_round = cell.map(|cell| cell.values(figure.metric)).unwrap_or_default();
         let alone = Estimate::from_values(by_round.values().copied()).map(Alone::from);
         let tables = || self.summary.tables.iter().filter(|summary| summary.planned.name == table.table);
-        let is_it = |id: &str, metric| Some(id) == figure.cell.as_deref() && rate(metric) == rate(figure.metric);
+        let is_it =
+            |id: &str, metric| Some(id) == figure.cell.as_deref() && rate(metric) == rate(figure.metric);
         let entry = tables().flat_map(|table| &table.entries).find(|entry| is_it(&entry.id, entry.metric));
         let operations = cell.and_then(|cell| cell.planned.parameters.operations);
         let compared = entry.and_then(|entry| Some(in_metric(entry, figure.metric, operations)?));

@@ -26,7 +26,8 @@ fn tell(suite: &mut PlannedSuite) {
     };
     for table in suite.tables.iter_mut().filter(|table| has_operations(table)) {
         table.metric = rate(table.metric);
-        table.also = table.also.iter().map(|metric| rate(*metric)).filter(|also| *also != table.metric).collect();
+        table.also =
+            table.also.iter().map(|metric| rate(*metric)).filter(|also| *also != table.metric).collect();
         if let Some(best_of) = &mut table.best_of {
             best_of.metrics.iter_mut().for_each(|metric| *metric = rate(*metric));
         }

@@ -1,6 +1,6 @@
 //! The answer of a comparison of servers: a headline, a table of quantities, one line of facts, and warnings.
 
-use super::latency::{latency_margin, load_words, margin, overload, queues, rate_words};
+use super::latency::{latency_margin, load_words, loads, margin, overload, queues, rate_words};
 use super::made;
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use super::ranking::ranking;
@@ -116,8 +116,9 @@ fn headline(cell: &ComparedCell, base: &NamedCommand, comparison: &ComparisonRep
 /// A difference by one measure.
 fn difference_words(cell: &ComparedCell, found: &Finding, name: &str, base: &str) -> String {
     let percent = || percent_number(found.percent().abs(), found.percent_ci95());
-    let at =
-        || cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load_words(load, base, name)));
+    let at = || {
+        cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load_words(load, base, name)))
+    };
     let factor = Digits::OF_FACTORS.text(found.ratio.max(found.ratio.recip()), Ends::Unknown);
     match (found.measure, found.ratio) {
         (Measure::Rate, ratio) if ratio >= FACTOR => format!("{name} is {factor} times as fast as {base}"),
@@ -337,31 +338,6 @@ fn facts(comparison: &ComparisonReport) -> String {
     });
     let loads = loads(comparison);
     format!("{}, {}{loads}{smallest}", pairs_of_runs(units, false), seconds(comparison.seconds))
-}
-
-/// Such as `; 9,800/s is 50 % of v1's capacity, 84 % of v2's`: what each open loop is for each subject.
-fn loads(comparison: &ComparisonReport) -> String {
-    let base = comparison.commands.first().map_or("", |one| one.name.as_str());
-    let mut parts: Vec<String> = Vec::new();
-    for cell in &comparison.cells {
-        let Some(load) = load_of(cell).filter(|load| load.share.or(load.of_capacities.map(|of| of[0])).is_some())
-        else {
-            continue;
-        };
-        let words = load_words(load, base, &cell.id).replacen(", ", " is ", 1);
-        // What all have in common is told once.
-        let begin = words.split_once("capacity").map_or(words.as_str(), |(begin, _)| begin);
-        match parts.iter_mut().find(|part| part.starts_with(begin)) {
-            Some(known) => known.push_str(&words[begin.len() + "capacity".len()..]),
-            None => parts.push(words),
-        }
-    }
-    parts.iter().map(|part| format!("; {part}")).collect()
-}
-
-/// The load of its open loop.
-pub(super) fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
-    cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
 }
 
 /// Contradictions of trials alone, notes, and lines that the servers wrote.

@@ -46,6 +46,31 @@ pub(super) fn rate_words(load: &OfferedLoad) -> String {
     format!("{}/s", count(load.per_second))
 }
 
+/// Such as `; 9,800/s is 50 % of v1's capacity, 84 % of v2's`: what each open loop is for each subject.
+pub(super) fn loads(comparison: &ComparisonReport) -> String {
+    let base = comparison.commands.first().map_or("", |one| one.name.as_str());
+    let mut parts: Vec<String> = Vec::new();
+    for cell in &comparison.cells {
+        let Some(load) = load_of(cell) else { continue };
+        let words = load_words(load, base, &cell.id).replacen(", ", " is ", 1);
+        if words == rate_words(load) {
+            continue;
+        }
+        // What all have in common is told once.
+        let begin = words.split_once("capacity").map_or(words.as_str(), |(begin, _)| begin);
+        match parts.iter_mut().find(|part| part.starts_with(begin)) {
+            Some(known) => known.push_str(&words[begin.len() + "capacity".len()..]),
+            None => parts.push(words),
+        }
+    }
+    parts.iter().map(|part| format!("; {part}")).collect()
+}
+
+/// The load of its open loop.
+pub(super) fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
+    cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
+}
+
 /// The difference that matters in this cell: `1 %` or `5 us`.
 pub(super) fn margin(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
     if cell.load.is_some() { latency_margin(comparison) } else { share(comparison.margin) }

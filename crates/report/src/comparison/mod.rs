@@ -143,7 +143,10 @@ fn failed(pair: &JudgedPair, units: &SortedJournal<'_>) -> Vec<String> {
     let of_warmup =
         warmups.iter().find(is_failed).map(|outcome| format!("the warm-up failed: {}", reason(outcome)));
     let of_load = loads.last().filter(|_| all_failed).map(|outcome| {
-        format!("nothing is known of latencies below capacity: each unit failed, the last one: {}", reason(outcome))
+        format!(
+            "nothing is known of latencies below capacity: each unit failed, the last one: {}",
+            reason(outcome)
+        )
     });
     of_warmup.into_iter().chain(of_load).collect()
 }

@@ -1,7 +1,7 @@
 //! A row for each of several requests, below the answer of a comparison of servers.
 
-use super::answer::{change_words, interval_words, load_of};
-use super::latency::rate_words;
+use super::answer::{change_words, interval_words};
+use super::latency::{load_of, rate_words};
 use super::model::{ComparedCell, ComparisonReport};
 use crate::layout::TextTable;
 use crate::numbers::{Digits, Ends, count};

@@ -1,11 +1,12 @@
 //! The answer of a table in sentences, made from its verdicts.
 
 use super::accuracy::{accuracies, accuracy};
+use super::beside::{alone, by_own_load, by_parameter, marks};
 use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
 use crate::model::{OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
-use crate::numbers::{Ends, longer, percent, percent_range};
+use crate::numbers::{Ends, longer, percent_range};
 use crate::words;
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
@@ -34,7 +35,7 @@ pub(crate) struct GroupAnswer {
 /// Duets and trials alone deny each other, or other processes used the CPUs.
 const IN_DOUBT: &str = "Without a verdict (see the warnings below the table): ";
 /// More names than these become a number.
-const NAMES: usize = 4;
+pub(super) const NAMES: usize = 4;
 
 /// The answers of a table, a group each. A comparison of builds has its verdict above all tables.
 pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnswer> {
@@ -76,14 +77,12 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     if table.truth_tolerance.is_some() {
         return said_of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
     }
-    let no_order = if group.is_of_the_generator() {
-        Some("Says nothing about the servers: the load generator was the limit of every row.")
-    } else {
-        let why = "Not ranked: each row has a load of its own, a share of its capacity.";
-        table.is_of_own_load().then_some(why)
-    };
-    if let Some(why) = no_order {
+    if group.is_of_the_generator() {
+        let why = "Says nothing about the servers: the load generator was the limit of every row.";
         return said_of(said(why, &[], ""), absent(group));
+    }
+    if table.is_of_own_load() {
+        return said_of(by_own_load(table, group), absent(group));
     }
     let precision = Precision::for_table(table);
     let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.value.is_some()).collect();
@@ -98,15 +97,10 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
         let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
-        let alone = || {
-            if measured.len() > 1 {
-                "; beside it are only references and linerate's own"
-            } else {
-                "; nothing to compare it with was measured"
-            }
-            .to_owned()
+        let Some(ratio) = ratio else {
+            let lead = alone(table, &precision, group, best);
+            return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
         };
-        let ratio = ratio.unwrap_or_else(alone);
         let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, best)));
         return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
     }
@@ -126,7 +120,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
 }
 
 /// The sentences about what has no order, and the marks.
-fn unsure(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
+pub(super) fn unsure(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
     let lossy = lossy(group);
     unknown(group).into_iter().chain(lossy).chain(marks(table, precision, group)).collect()
 }
@@ -166,24 +160,6 @@ fn strangers(group: &Group<'_>) -> Option<f64> {
     ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
 }
 
-/// One system with several values of a parameter, which nobody chooses between: how the result follows it.
-fn by_parameter(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Option<Sentence> {
-    let baseline = group.baseline().filter(|member| group.is_of_a_parameter && member.entry.value.is_some())?;
-    let rows = group.members.iter().filter(|member| member.part == Part::Competitor && !member.is_apart);
-    let steps: Vec<(&Alternative<'_>, String)> =
-        rows.filter_map(|member| Some((member, share(precision, member)?))).collect();
-    // The last ones are the farthest from the baseline.
-    let shown = &steps[steps.len().saturating_sub(NAMES)..];
-    let mut sentence = said("", &[baseline], format!(" has {}", brief_value(table, baseline)));
-    for (at, (member, share)) in shown.iter().enumerate() {
-        let before = if at == 0 { "; beside it " } else { ", " };
-        let open = if member.is_open() { " (undecided)" } else { "" };
-        sentence.extend(said(before, &[member], format!(" {}{open}", brief(share))));
-    }
-    sentence.push(Phrase::Plain(".".to_owned()));
-    (!shown.is_empty()).then_some(sentence)
-}
-
 /// Who is first, next and last; what has no order, and the marks.
 fn by_tiers(
     table: &TableReport,
@@ -203,14 +179,19 @@ fn by_tiers(
     // In the order of the rows.
     let place = |member: &Alternative<'_>| ranked.iter().position(|other| other.cell.id == member.cell.id);
     tiers.iter_mut().for_each(|tier| tier.sort_by_key(|member| place(member)));
-    let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
+    let baseline = group.baseline().map_or_else(|| "the baseline".to_owned(), named_baseline);
+    let baseline = baseline.as_str();
     let lead = match tiers[0][..] {
         [only] => {
             let ratio =
                 share(precision, only).map(|share| format!(", {}", against(table, brief(&share), baseline)));
             let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
             let is = if tiers.len() == 1 { "has".into() } else { words::best_by(table.quantity()) + ":" };
-            said("", &[only], format!(" {is} {}{ratio}.", brief_value(table, only)))
+            // Its name is in the words before it.
+            let value = brief_value(table, only);
+            let name = table.quantity().map(words::parts).map_or("", |(name, _)| name);
+            let value = if tiers.len() == 1 { &value } else { value.trim_end_matches(name).trim_end() };
+            said("", &[only], format!(" {is} {value}{ratio}."))
         }
         // The intervals overlap with that of the best, and may overlap with those of the next tier.
         _ => {
@@ -233,12 +214,17 @@ fn by_tiers(
     (lead, rest)
 }
 
+/// As rows are told beside it.
+fn named_baseline(member: &Alternative<'_>) -> String {
+    if member.is_own { format!("linerate's own {}", member.label) } else { member.label.clone() }
+}
+
 /// Without its interval: a headline has none.
-fn brief(share: &str) -> &str {
+pub(super) fn brief(share: &str) -> &str {
     share.split(" (").next().unwrap_or_default()
 }
 
-fn brief_value(table: &TableReport, member: &Alternative<'_>) -> String {
+pub(super) fn brief_value(table: &TableReport, member: &Alternative<'_>) -> String {
     let text = value(table, member);
     match (text.split_once(" ("), text.rsplit_once(')')) {
         (Some((number, _)), Some((_, unit))) => format!("{number}{unit}"),
@@ -247,7 +233,7 @@ fn brief_value(table: &TableReport, member: &Alternative<'_>) -> String {
 }
 
 /// `82 % (79 to 86) of direct`; a latency is `2.2x (2.1 to 2.3) that of direct`.
-fn against(table: &TableReport, share: &str, baseline: &str) -> String {
+pub(super) fn against(table: &TableReport, share: &str, baseline: &str) -> String {
     match table.quantity().filter(|quantity| words::is_cost(*quantity)) {
         Some(_) if share.contains('x') => format!("{share} that of {baseline}"),
         Some(_) => format!("{share} against {baseline}"),
@@ -329,34 +315,6 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
 fn lossy(group: &Group<'_>) -> Option<Sentence> {
     let those: Vec<&Alternative<'_>> = group.ranked().into_iter().filter(|member| member.loses()).collect();
     (!those.is_empty()).then(|| said("Not ranked, more than 1 % was lost: ", &those, "."))
-}
-
-/// References and limits, which nobody chooses between.
-fn marks(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
-    let those = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.value.is_some());
-    let reference = those(Part::Reference).filter_map(|member| {
-        let share = share(precision, member)?;
-        let baseline = &group.baseline()?.label;
-        Some(said("For reference: ", &[member], format!(", {}.", against(table, &share, baseline))))
-    });
-    let own = group.members.iter().filter(|m| m.part == Part::Competitor && m.is_own && m.entry.value.is_some());
-    let own = own.filter_map(|member| {
-        let (share, baseline) = (share(precision, member)?, &group.baseline()?.label);
-        Some(said("linerate's own: ", &[member], format!(", {}.", against(table, &share, baseline))))
-    });
-    let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
-    let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
-    let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
-        let share = match table.quantity().is_some_and(words::is_cost) {
-            true => format!("{} against it", longer(limit.ratio, limit)),
-            false => format!("{} of it", percent(limit.ratio, limit)),
-        };
-        said("Nearest to the limit: ", &[member], format!(", {share}."))
-    });
-    let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
-    let doubt =
-        (!doubtful.is_empty()).then(|| said("Above the limit, find the cause first: ", &doubtful, "."));
-    reference.chain(own).chain(best).chain(doubt).collect()
 }
 
 /// Cells without a number.

@@ -1,8 +1,8 @@
 //! A table as a grid: rows and columns by axes; in each grid cell a number, its percentage of the baseline,
 //! and notes.
 
-use super::precision::Precision;
 use super::groups::compared_axes;
+use super::precision::Precision;
 use super::{cells_of, further_metrics, groups, named, unit, value};
 use crate::model::{CellReport, Comparison, Flag, OutcomeWord, SuiteReport, TableCell, TableReport};
 use crate::numbers::{count, difference, error, plain};
@@ -133,9 +133,8 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
 /// The table with rows and columns exchanged, where what is compared is in more columns than there are rows:
 /// competitors are rows, and sorted. `None` where they are rows already.
 fn turned(suite: &SuiteReport, table: &TableReport) -> Option<TableReport> {
-    let number = |axis: &str| {
-        cells_of(suite, table).map(|cell| value(cell, axis)).collect::<BTreeSet<String>>().len()
-    };
+    let number =
+        |axis: &str| cells_of(suite, table).map(|cell| value(cell, axis)).collect::<BTreeSet<String>>().len();
     let compared = compared_axes(suite, table);
     let is_in_columns = compared.contains(&table.columns) && !compared.contains(&table.rows);
     (is_in_columns && number(&table.columns) > number(&table.rows)).then(|| TableReport {
@@ -331,7 +330,9 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
         common_axes(suite, table, with).map_or(String::new(), |axes| format!("; {what} {axes}"))
     };
     let share = [
-        named(if words_of_cost(table) { "compared with" } else { "percent of the performance of" }, |cell| Some(&cell.vs_baseline.as_ref()?.with)),
+        named(if words_of_cost(table) { "compared with" } else { "percent of the performance of" }, |cell| {
+            Some(&cell.vs_baseline.as_ref()?.with)
+        }),
         named("limit:", |cell| Some(&cell.vs_limit.as_ref()?.with)),
         named("reference:", |cell| Some(&cell.vs_reference.as_ref()?.with)),
     ]

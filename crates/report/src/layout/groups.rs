@@ -212,6 +212,8 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
         named::named(key.0.iter().filter(varies))
     };
     let ids = Marks::in_table(table);
+    // linerate's own systems are beside the others, and not before them.
+    groups.sort_by_key(|(_, cells)| cells.iter().all(|(cell, _)| is_of_own(cell)));
     groups
         .into_iter()
         .map(|(key, cells)| {
@@ -233,6 +235,11 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
             Group { label: label(&key), is_of_a_parameter, members }
         })
         .collect()
+}
+
+/// All systems of a cell are linerate's own.
+fn is_of_own(cell: &CellReport) -> bool {
+    !cell.systems.is_empty() && cell.systems.iter().all(|system| system.own.is_some())
 }
 
 /// Values of an axis that stand for nothing in its place.

@@ -27,10 +27,7 @@ impl Precision {
             let found = compared().filter(|(of, _)| *of == metric).map(|(_, found)| found);
             (metric, Digits::of_ratios(found.map(|found| (found.ratio, Ends::from(found)))))
         };
-        Self {
-            ratios: metrics.into_iter().map(of_metric).collect(),
-            first: table.quantity(),
-        }
+        Self { ratios: metrics.into_iter().map(of_metric).collect(), first: table.quantity() }
     }
 
     /// The number of a row: `0.5312 (0.5101 to 0.5466)`, of few trials `0.5312 (n=3, 0.51 to 0.55)`. `None`

@@ -233,7 +233,10 @@ mod tests {
         assert!(chart.title.starts_with("iptables costs 1"), "{}", chart.title);
         assert_eq!((chart.axis.as_str(), chart.is_right_better), ("operations/s", Some(true)));
         assert_eq!(chart.heads, ["operations/s", "of direct"]);
-        assert_eq!(chart.about, "2000 requests, 5 at a time (server nginx)", "no other unit than the axis has");
+        assert_eq!(
+            chart.about, "2000 requests, 5 at a time (server nginx)",
+            "no other unit than the axis has"
+        );
         let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!((labels.len(), labels[0], labels[4], labels[5]), (6, "iptables", "direct", "limit"));
         let choices: Vec<f64> =

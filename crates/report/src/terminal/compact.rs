@@ -92,7 +92,11 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
     };
     let rounds = match usual {
         Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => {
-            format!("; baseline: {}; others: its value by their ratio{}", words::of_trials(n), layout::of_units(table))
+            format!(
+                "; baseline: {}; others: its value by their ratio{}",
+                words::of_trials(n),
+                layout::of_units(table)
+            )
         }
         Some(n) => format!("; n={n}"),
         None => String::new(),
