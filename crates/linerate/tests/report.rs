@@ -118,6 +118,27 @@ fn the_readme_has_the_rows_of_its_run_and_an_example_that_divides() {
     assert!((quotient - change).abs() < 0.6, "{quotient} %: {line}");
 }
 
+/// What a report names as its repetition are suites, commands and scripts of this repository.
+#[test]
+fn the_command_of_each_published_run_works() {
+    let root = common::tests().join("../../..");
+    for folder in published::runs() {
+        let run: Value = serde_json::from_slice(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+        let command = run["command"].as_str().unwrap();
+        let words: Vec<&str> = command.split(' ').collect();
+        match words[..] {
+            ["linerate", "compare", ..] => {}
+            ["linerate", "run", ref rest @ ..] => {
+                let suites = rest.iter().take_while(|word| !word.starts_with('-'));
+                let is_there =
+                    |name: &&str| *name == "all" || root.join(format!("suites/{name}.toml")).exists();
+                assert!(suites.clone().count() > 0 && suites.clone().all(is_there), "{command}");
+            }
+            _ => assert!(root.join(words[0]).is_file(), "{command}"),
+        }
+    }
+}
+
 /// The picture of README.md is what `--export-svg` writes of the published example.
 #[test]
 fn the_picture_in_the_readme_is_that_of_its_run() {

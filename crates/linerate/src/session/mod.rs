@@ -346,3 +346,16 @@ fn lab_is_lost(site: &Site, error: &LabError) -> Error {
         Site::Roles(_) | Site::Watched(_) => error.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::in_project;
+
+    #[test]
+    fn a_command_with_a_suite_of_a_project_says_where_it_works() {
+        let command = || "linerate run equal --seed 7".to_owned();
+        assert_eq!(in_project(command(), [].into_iter()), command());
+        let told = "linerate run equal --seed 7 # in the project with suites/equal.toml";
+        assert_eq!(in_project(command(), ["equal"].into_iter()), told);
+    }
+}

@@ -146,3 +146,25 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
     }
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_a_rate_and_the_part_of_each_sides_capacity_that_it_is() {
+        let both = OfferedLoad {
+            per_second: 9_800,
+            share: Some(0.5),
+            capacity: Some(19_600.0),
+            of_capacities: Some([0.5, 0.84]),
+            done: [9_800.0; 2],
+            keeps_up: [true; 2],
+        };
+        let words = |load: &OfferedLoad| load_words(load, "v1", "v2");
+        assert_eq!(words(&both), "9,800/s, 50 % of v1's capacity, 84 % of v2's");
+        let base = OfferedLoad { of_capacities: None, ..both };
+        assert_eq!(words(&base), "9,800/s, 50 % of v1's capacity");
+        assert_eq!(words(&OfferedLoad { share: None, ..base }), "9,800/s");
+    }
+}

@@ -173,7 +173,7 @@ mod tests {
     fn a_latency_is_told_as_itself_and_not_as_performance() {
         let comparison = Comparison { ratio: 0.4, ci95: [0.38, 0.42], n: 10, ..comparison() };
         let told = measured("haproxy", &comparison, true);
-        assert_eq!(told, "haproxy is 2.5x nginx/direct (2.4 to 2.6, n=10)");
+        assert_eq!(told, "haproxy is 2.50x nginx/direct (2.38 to 2.63, n=10)");
     }
 
     #[test]

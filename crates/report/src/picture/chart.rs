@@ -49,8 +49,8 @@ const NAMESPACE: &str = "http://www.w3.org/2000/svg";
 /// Widths of a desktop's drawing and of a phone's, on which a label is above its bar.
 pub(crate) const WIDE: f64 = 860.0;
 pub(crate) const NARROW: f64 = 360.0;
-/// The width of a file, which a phone shows at three quarters of its size, so that its letters can be read.
-const FILE: f64 = 480.0;
+/// The width of a file, which a phone shows with letters that can be read.
+const FILE: f64 = 420.0;
 
 /// Places in a drawing of one width.
 struct Frame {
