@@ -105,10 +105,10 @@ pub struct Table {
     /// Axis values that differ in the cell to compare with, such as `path = "direct"`; empty beside `truth`.
     #[serde(default)]
     pub baseline: BTreeMap<String, String>,
-    /// The baseline has nothing in place of what is compared, so that it is no choice. Understood of the
-    /// values `direct` and `none`, and of the first layer.
+    /// Values of axes that nobody chooses between: a baseline with nothing in place of what is compared, so that
+    /// the others have costs, and further references. `direct`, `none` and the first layer need no mention.
     #[serde(default)]
-    pub baseline_is_nothing: bool,
+    pub no_choice: Vec<String>,
     /// Known true values, in place of a baseline: a wrong report is neither fast nor slow.
     pub truth: Option<TruthEntry>,
     /// Axis values that differ in the limit's cell: its work is a strict subset of that of every row.

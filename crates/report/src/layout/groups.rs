@@ -222,7 +222,10 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
                 label,
                 cell,
                 entry,
-                part: ids.part(&cell.id),
+                part: match ids.part(&cell.id) {
+                    Part::Competitor if is_no_choice(table, &compared, cell) => Part::Reference,
+                    part => part,
+                },
                 is_apart: false,
                 is_own: false,
                 tier: None,
@@ -235,6 +238,12 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
             Group { label: label(&key), is_of_a_parameter, members }
         })
         .collect()
+}
+
+/// The suite says that nobody chooses the cell.
+fn is_no_choice(table: &TableReport, compared: &BTreeSet<String>, cell: &CellReport) -> bool {
+    let values = compared.iter().filter_map(|axis| cell.axes.get(axis));
+    values.into_iter().any(|value| table.no_choice.iter().any(|other| other == value))
 }
 
 /// All systems of a cell are linerate's own.
@@ -255,7 +264,7 @@ fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Al
         let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
         let is_plain = cell.axes.get(LAYER).is_some_and(|layer| PLAIN.contains(&layer));
         let is_plain = is_of_layers && compared.contains(LAYER) && is_plain;
-        table.baseline_is_nothing || is_plain || values.any(|value| NOTHING.contains(&value))
+        is_plain || values.any(|value| NOTHING.contains(&value)) || is_no_choice(table, compared, cell)
     };
     let compared_here = members.iter().any(|member| member.entry.vs_baseline.is_some());
     let is_mark = |member: &Alternative<'_>| match member.part {

@@ -239,9 +239,10 @@ fn a_baseline_with_nothing_in_place_of_what_is_compared_is_no_choice() {
             .for_each(|(_, value)| *value = "plain".into());
     }
     assert!(!all(&report, 0, 0, 0)[0].contains(" costs "), "{:?}", all(&report, 0, 0, 0));
-    report.suites[0].tables[0].baseline_is_nothing = true;
+    report.suites[0].tables[0].no_choice = ["plain", "iptables"].map(str::to_owned).into();
     let answer = all(&report, 0, 0, 0);
-    assert!(answer[0].starts_with("iptables costs 17 % of the speed of plain"), "{answer:?}");
+    assert!(answer[0].starts_with("haproxy-http costs 38 % of the speed of plain, sslh"), "{answer:?}");
+    assert!(answer.iter().any(|line| line.starts_with("For reference: iptables, 83.2 % ")), "{answer:?}");
 }
 
 #[test]
@@ -249,6 +250,7 @@ fn values_of_a_parameter_are_no_competitors() {
     let mut report = report();
     let renamed = |value: &mut String| {
         let loss = [("direct", "0"), ("iptables", "1%"), ("haproxy-http", "2%"), ("sslh-select", "5%")];
+        let loss = loss.into_iter().chain([("sslh-ev", "8%")]).collect::<Vec<_>>();
         *value = loss.iter().find(|(old, _)| old == value).map_or("9%", |(_, new)| new).to_owned();
     };
     for cell in &mut report.suites[0].cells {
@@ -267,6 +269,7 @@ fn rows_under_loads_of_their_own_are_told_with_their_rates() {
     let rates: Vec<TableCell> = table.cells.clone();
     for (cell, metric) in table.cells.iter_mut().zip(std::iter::repeat(Metric::P99Latency)) {
         (cell.metric, cell.value) = (Some(quantity(metric)), cell.value.map(|rate| 1e6 / rate));
+        (cell.ci95, cell.alone) = (None, None);
     }
     let rates = rates.into_iter();
     table
@@ -274,8 +277,9 @@ fn rows_under_loads_of_their_own_are_told_with_their_rates() {
         .extend(rates.map(|cell| TableCell { metric: Some(quantity(Metric::OperationsPerSecond)), ..cell }));
     (table.unit, table.rows) = (TableUnit::OfRow, LOAD_AXIS.to_owned());
     let answer = all(&report, 0, 0, 0);
-    assert!(answer[0].contains("direct 68.33 µs p99 latency at 14,630/s; "), "{answer:?}");
-    assert!(answer[0].ends_with("Not ranked: each row has a load of its own, a share of its capacity."));
+    let told = "direct 68.33 µs p99 latency at 14,630/s. Not ranked: each row has a load of its own, a share of its \
+                capacity.";
+    assert!(answer[0].ends_with(told), "{answer:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fixture::read;
-use crate::numbers::count;
+use crate::numbers::Digits;
 use linerate_analysis::judge::{self, Comparisons, SortedJournal};
 use linerate_analysis::stats::duet::log_ratio;
 use linerate_analysis::stats::ratio::RatioEstimate;
@@ -246,6 +246,7 @@ fn a_row_is_the_baselines_value_by_the_ratio_in_each_format_and_a_warning_has_wh
         let those = trials().into_iter().filter(|unit| rounds.contains(&unit.number));
         build(&run, &those.chain(duets.clone()).collect::<Vec<_>>())
     };
+    let number = |value: f64| Digits::OF_VALUES.text(value, Ends::Unknown);
     // In round 3 is an outlier, which hides all else among three.
     for (rounds, end) in [(&[1, 2, 3, 4, 5, 6, 7][..], "no verdict"), (&[1, 2, 4], "the row shows the pairs")]
     {
@@ -258,10 +259,10 @@ fn a_row_is_the_baselines_value_by_the_ratio_in_each_format_and_a_warning_has_wh
             "{entry:?}"
         );
         assert_eq!(cell(&report, "nginx/iptables").value, Some(value));
-        let (text, shown) = (render(&report, "terminal", Style::default()), count(value.round() as u64));
+        let (text, shown) = (render(&report, "terminal", Style::default()), number(value));
         let row = |name: &str| text.lines().find(|line| line.starts_with(&format!(" {name} "))).unwrap();
         let bar = |name: &str| row(name).chars().filter(|c| ('█'..='▏').contains(c)).count();
-        assert!(row("iptables").contains(&shown) && !text.contains(&count(alone.round() as u64)), "{text}");
+        assert!(row("iptables").contains(&shown) && !text.contains(&number(alone)), "{text}");
         assert!(bar("iptables") > bar("direct"), "{text}");
         for name in ["terminal", "md", "html"] {
             let text =
