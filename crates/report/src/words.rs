@@ -53,8 +53,8 @@ fn lab_flag(flag: LabFlag) -> &'static str {
     }
 }
 
-/// Such as `21 of 24 units: other processes used 34 % of the CPU time`. `units`: what is counted where it is no
-/// cells.
+/// Such as `21 of 24 units: other processes used 34 % of the CPU time`. `units`: what is counted, unless it
+/// is cells.
 pub(super) fn disturbance(found: &Disturbance, units: &str) -> String {
     let Disturbance { strangers, stolen, disturbed, of, is_of_cells } = found;
     let named = [("other processes used", strangers), ("other guests of the hypervisor", stolen)];

@@ -170,8 +170,8 @@ fn difference(sent: &ByRound, received: &ByRound) -> Option<f64> {
     Some(Estimate::from_values(lost)?.median)
 }
 
-/// The comparison of a row, with the value of its baseline by the metric of a document's figure: where the table
-/// tells a time as a rate, the time again.
+/// The comparison of a row, with the value of its baseline by the metric of a document's figure: where the
+/// table tells a time as a rate, the time again.
 fn in_metric(entry: &Entry, metric: Metric, operations: Option<u64>) -> Option<Comparison> {
     let mut found = entry.vs_baseline.clone()?;
     if entry.metric != metric {

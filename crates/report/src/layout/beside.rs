@@ -20,16 +20,25 @@ pub(super) fn by_parameter(
     let rows = group.members.iter().filter(|member| member.part == Part::Competitor && !member.is_apart);
     let steps: Vec<(&Alternative<'_>, String)> =
         rows.filter_map(|member| Some((member, share(precision, member)?))).collect();
+    if table.control_fails() || rows_in_doubt(group) {
+        return None;
+    }
     // The last ones are the farthest from the baseline.
     let shown = &steps[steps.len().saturating_sub(NAMES)..];
     let mut sentence = said("", &[baseline], format!(" has {}", brief_value(table, baseline)));
     for (at, (member, share)) in shown.iter().enumerate() {
         let before = if at == 0 { "; beside it " } else { ", " };
-        let open = if member.is_open() { " (undecided)" } else { "" };
+        let is_range = member.entry.vs_baseline.as_ref().is_some_and(|found| found.ci95_is_range);
+        let open = if member.is_open() || is_range { " (undecided)" } else { "" };
         sentence.extend(said(before, &[member], format!(" {}{open}", brief(share))));
     }
     sentence.push(Phrase::Plain(".".to_owned()));
     (!shown.is_empty()).then_some(sentence)
+}
+
+/// Data of a row deny each other.
+fn rows_in_doubt(group: &Group<'_>) -> bool {
+    group.members.iter().any(Alternative::is_in_doubt)
 }
 
 /// Each row under a share of its own capacity, so that none is compared: what it has at which rate.

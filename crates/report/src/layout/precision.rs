@@ -68,7 +68,7 @@ impl Precision {
     }
 }
 
-/// The interval, or the range of a few trials, which says of how many. A row by its ratio has none of its own.
+/// The interval, or the range of a few trials, with their number. A row by its ratio has none of its own.
 fn ends(entry: &TableCell) -> Ends {
     let range = entry.alone.filter(|_| !entry.is_by_ratio()).and_then(|alone| Some((alone.n, alone.range?)));
     match (entry.ci95, range) {
