@@ -125,11 +125,9 @@ fn text(drawn: &Drawn, member: &Alternative<'_>) -> [String; 2] {
         format!("{share} {}", layout::mark(found))
     });
     let truth = member.entry.vs_truth.as_ref().map(brief_error);
-    let share = share.or(truth).unwrap_or_else(|| {
-        let n = member.entry.alone.map(|alone| format!("n={}", alone.n));
-        let part = Some(member.part.name().to_owned()).filter(|name| !name.is_empty());
-        part.into_iter().chain(n).collect::<Vec<_>>().join(", ")
-    });
+    // A longer text would take the room of names on a phone.
+    let n = member.entry.alone.map(|alone| format!("n={}", alone.n));
+    let share = share.or(truth).or(n).unwrap_or_else(|| member.part.name().to_owned());
     [words::value(drawn.shown, value, Ends::Unknown), share]
 }
 
