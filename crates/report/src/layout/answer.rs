@@ -82,7 +82,8 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         return said_of(said(why, &[], ""), absent(group));
     }
     if table.is_of_own_load() {
-        return said_of(by_own_load(table, group), absent(group));
+        let why = said("Not ranked: each row has a load of its own, a share of its capacity.", &[], "");
+        return said_of(by_own_load(table, group), [why].into_iter().chain(absent(group)).collect());
     }
     let precision = Precision::for_table(table);
     let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.value.is_some()).collect();

@@ -44,6 +44,7 @@ fn rows_in_doubt(group: &Group<'_>) -> bool {
 /// Each row under a share of its own capacity, so that none is compared: what it has at which rate.
 pub(super) fn by_own_load(table: &TableReport, group: &Group<'_>) -> Sentence {
     let measured = group.members.iter().filter(|member| member.entry.value.is_some());
+    let name = table.quantity().map(words::parts).map_or("", |(name, _)| name);
     let mut sentence: Sentence = Vec::new();
     for (at, member) in measured.take(NAMES).enumerate() {
         let rate = table.cells.iter().find(|entry| {
@@ -54,12 +55,12 @@ pub(super) fn by_own_load(table: &TableReport, group: &Group<'_>) -> Sentence {
         let rate = rate.map_or_else(String::new, |rate| {
             format!(" at {}/s", Digits::OF_VALUES.text(rate, Ends::Unknown))
         });
-        let value = format!(" {}{rate}", brief_value(table, member));
-        sentence.extend(said(if at == 0 { "" } else { "; " }, &[member], value));
+        let value = brief_value(table, member);
+        let value = format!(" {}{rate}", value.trim_end_matches(name).trim_end());
+        let before = if at == 0 { format!("{name}: ") } else { ", ".to_owned() };
+        sentence.extend(said(before, &[member], value));
     }
-    let why = "Not ranked: each row has a load of its own, a share of its capacity.";
-    let end = if sentence.is_empty() { why.to_owned() } else { format!(". {why}") };
-    sentence.push(Phrase::Plain(end));
+    sentence.push(Phrase::Plain(if sentence.is_empty() { "Nothing was measured." } else { "." }.to_owned()));
     sentence
 }
 
