@@ -33,6 +33,11 @@ pub(crate) fn tick_percent(ratio: f64) -> String {
     if ratio >= MULTIPLE { format!("{}x", rounded(ratio)) } else { format!("{} %", rounded(ratio * 100.0)) }
 }
 
+/// A round factor on an axis of costs: `10x`.
+pub(crate) fn tick_times(ratio: f64) -> String {
+    format!("{}x", (ratio * 1e2).round() / 1e2)
+}
+
 /// As `percent`, to three significant digits and without an interval.
 pub(crate) fn brief_percent(ratio: f64) -> String {
     if ratio >= MULTIPLE { format!("{}x", plain(ratio)) } else { format!("{} %", plain(ratio * 100.0)) }
@@ -229,6 +234,7 @@ mod tests {
         assert_eq!(percent(10.81, [10.4, 11.3]), "10.8x (10.4 to 11.3)");
         assert_eq!((brief_percent(0.1234), brief_percent(2.0)), ("12.3 %".into(), "2.00x".into()));
         assert_eq!([1.5, 2.5, 20.0].map(tick_percent), ["150 %", "2.5x", "20x"]);
+        assert_eq!([1.0, 1.0 / 0.3, 10.0].map(tick_times), ["1x", "3.33x", "10x"]);
     }
 
     #[test]

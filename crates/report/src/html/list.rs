@@ -51,7 +51,7 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
                     @if let Some(forest) = &columns.forest {
                         th.ratio scope="col" {
                             (ratio_name(table))
-                            (forest.scale())
+                            (forest.scale(table.truth_tolerance.is_none() && table.quantity().is_some_and(words::is_cost)))
                         }
                     }
                     @if columns.most_cpu.is_some() {
@@ -184,7 +184,7 @@ fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alt
     let aa = table.aa.as_ref().filter(|aa| aa.with == member.cell.id);
     html! {
         td.ratio data-l="of baseline" data-v="1" {
-            span.v { "100 %" }
+            span.v { @if table.quantity().is_some_and(words::is_cost) { "baseline" } @else { "100 %" } }
             @if let Some(aa) = aa {
                 span.sub {
                     "A/A: " (percent(aa.ratio, aa.ci95))
