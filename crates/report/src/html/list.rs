@@ -51,7 +51,7 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
                     @if let Some(forest) = &columns.forest {
                         th.ratio scope="col" {
                             (ratio_name(table))
-                            (forest.scale(table.truth_tolerance.is_none() && table.quantity().is_some_and(words::is_cost)))
+                            (forest.scale(has_changes(table)))
                         }
                     }
                     @if columns.most_cpu.is_some() {
@@ -171,6 +171,11 @@ fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
     }
 }
 
+/// Rows have changes of a cost, such as a latency, and no share of a performance.
+fn has_changes(table: &TableReport) -> bool {
+    table.truth_tolerance.is_none() && table.quantity().is_some_and(words::is_cost)
+}
+
 fn ratio_name(table: &TableReport) -> &'static str {
     match table.quantity() {
         _ if table.truth_tolerance.is_some() => "reported, of the truth",
@@ -184,7 +189,7 @@ fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alt
     let aa = table.aa.as_ref().filter(|aa| aa.with == member.cell.id);
     html! {
         td.ratio data-l="of baseline" data-v="1" {
-            span.v { @if table.quantity().is_some_and(words::is_cost) { "baseline" } @else { "100 %" } }
+            span.v { @if has_changes(table) { "baseline" } @else { "100 %" } }
             @if let Some(aa) = aa {
                 span.sub {
                     "A/A: " (percent(aa.ratio, aa.ci95))

@@ -40,7 +40,7 @@ pub(super) fn render(report: &Report, _: Style) -> String {
 /// The page of a run with something above it.
 pub(super) fn render_below(report: &Report, above: &Markup) -> String {
     let names: Vec<&str> = report.suites.iter().map(|suite| suite.name.as_str()).collect();
-    let colours = plot::Colours::of(&report.suites);
+    let colours = plot::Colours::new(&report.suites);
     let body = html! {
         (above)
         (top::top(report))

@@ -104,7 +104,7 @@ fn has_range(group: &Group<'_>) -> bool {
     group.members.iter().any(|m| m.entry.ci95.is_none() && m.entry.alone.is_some_and(|a| a.range.is_some()))
 }
 
-/// What is below the rule, such as `baseline, reference`. `None` without a rule.
+/// Names of what is below the rule, such as `baseline, reference`. `None` without a rule.
 fn apart(group: &Group<'_>) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for name in group.members.iter().filter(|member| member.is_apart).map(|member| member.mark()) {

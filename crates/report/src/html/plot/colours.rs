@@ -14,7 +14,7 @@ const VARIANTS: [&str; 3] = ["", " wide", " thin"];
 pub(crate) struct Colours(Vec<String>);
 
 impl Colours {
-    pub(crate) fn of(suites: &[SuiteReport]) -> Self {
+    pub(crate) fn new(suites: &[SuiteReport]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for table in suites.iter().flat_map(|suite| &suite.tables) {
             for value in table.row_values.iter().chain(&table.column_values) {

@@ -188,7 +188,7 @@ mod tests {
             is_higher_better: true,
             ideal: vec![(1.0, 10.0), (2.0, 20.0)],
         };
-        let markup = plot.markup("p", &Colours::of(&[])).into_string();
+        let markup = plot.markup("p", &Colours::new(&[])).into_string();
         assert!(markup.contains("<title id=\"p~t\">Rate</title>"), "{markup}");
         assert!(markup.contains("operations/s by threads. a: 10.0 to 30.0. "), "{markup}");
         assert!(markup.contains("M258 162L458 10"), "{markup}");
