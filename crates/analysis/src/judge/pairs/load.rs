@@ -46,7 +46,10 @@ pub(super) fn offered(
 impl OfferedLoad {
     /// The load beside the capacities of both sides, as the rate of a closed loop says.
     pub(super) fn beside(self, rate: Option<&Finding>) -> Self {
-        let capacities = rate.and_then(|rate| rate.values);
-        Self { of_capacities: capacities.map(|all| all.map(|one| self.per_second as f64 / one)), ..self }
+        let of_capacities = rate.and_then(|rate| {
+            let of_base = self.share.or_else(|| Some(self.per_second as f64 / rate.values?[0]))?;
+            Some([of_base, of_base / rate.ratio])
+        });
+        Self { of_capacities, ..self }
     }
 }
