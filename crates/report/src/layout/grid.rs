@@ -10,7 +10,7 @@ use crate::words::{self, NOT_MEASURED, outcome_name};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
 use linerate_analysis::stats::verdict::{FALSE_DISCOVERY, Verdict};
-use linerate_model::Better;
+use linerate_model::{BUILD_AXIS, Better};
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
@@ -136,7 +136,9 @@ fn turned(suite: &SuiteReport, table: &TableReport) -> Option<TableReport> {
     let number =
         |axis: &str| cells_of(suite, table).map(|cell| value(cell, axis)).collect::<BTreeSet<String>>().len();
     let compared = compared_axes(suite, table);
+    // Builds are columns.
     let is_in_columns = compared.contains(&table.columns) && !compared.contains(&table.rows);
+    let is_in_columns = is_in_columns && table.columns != BUILD_AXIS;
     (is_in_columns && number(&table.columns) > number(&table.rows)).then(|| TableReport {
         rows: table.columns.clone(),
         columns: table.rows.clone(),
