@@ -68,7 +68,7 @@ impl Repeated<'_> {
             |id: &str, metric| Some(id) == figure.cell.as_deref() && rate(metric) == rate(figure.metric);
         let entry = tables().flat_map(|table| &table.entries).find(|entry| is_it(&entry.id, entry.metric));
         let operations = cell.and_then(|cell| cell.planned.parameters.operations);
-        let compared = entry.and_then(|entry| Some(in_metric(entry, figure.metric, operations)?));
+        let compared = entry.and_then(|entry| in_metric(entry, figure.metric, operations));
         let compared = compared.as_ref();
         let value = RowValue::of_row(alone, compared, figure.metric.better());
         let ratio = compared.filter(|_| figure.percent.is_some());

@@ -242,8 +242,8 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
 
 /// The suite says that nobody chooses the cell.
 fn is_no_choice(table: &TableReport, compared: &BTreeSet<String>, cell: &CellReport) -> bool {
-    let values = compared.iter().filter_map(|axis| cell.axes.get(axis));
-    values.into_iter().any(|value| table.no_choice.iter().any(|other| other == value))
+    let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
+    values.any(|value| table.no_choice.iter().any(|other| other == value))
 }
 
 /// All systems of a cell are linerate's own.

@@ -34,15 +34,15 @@ impl Colours {
         let taken: BTreeSet<usize> = systems.iter().flatten().map(|at| at % COLOURS).collect();
         let mut free = (0..).filter(|at| !taken.contains(&(at % COLOURS)) || taken.len() >= COLOURS);
         let mut used = BTreeSet::new();
-        let mut class = |system: Option<usize>| {
+        let class = |system: Option<usize>| {
             let at = system.or_else(|| free.next()).unwrap_or(0);
-            let variants = (at / COLOURS).min(VARIANTS.len() - 1)..VARIANTS.len();
+            let mut variants = (at / COLOURS).min(VARIANTS.len() - 1)..VARIANTS.len();
             let colour = at % COLOURS;
             let last = VARIANTS.len() - 1;
-            let variant = variants.into_iter().find(|one| used.insert((colour, *one))).unwrap_or(last);
+            let variant = variants.find(|one| used.insert((colour, *one))).unwrap_or(last);
             format!("s s{colour}{}", VARIANTS[variant])
         };
-        systems.into_iter().map(&mut class).collect()
+        systems.into_iter().map(class).collect()
     }
 
     /// The place of the system that a line is named after: `go`, `system go`, `system go, streams 10`.
