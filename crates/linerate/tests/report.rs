@@ -118,6 +118,27 @@ fn the_readme_has_the_rows_of_its_run_and_an_example_that_divides() {
     assert!((quotient - change).abs() < 0.6, "{quotient} %: {line}");
 }
 
+/// Reports name suites, commands and scripts of this repository as their repetition.
+#[test]
+fn the_command_of_each_published_run_works() {
+    let root = common::tests().join("../../..");
+    for folder in published::runs() {
+        let run: Value = serde_json::from_slice(&fs::read(folder.join("run.json")).unwrap()).unwrap();
+        let command = run["command"].as_str().unwrap();
+        let words: Vec<&str> = command.split(' ').collect();
+        match words[..] {
+            ["linerate", "compare", ..] => {}
+            ["linerate", "run", ref rest @ ..] => {
+                let suites = rest.iter().take_while(|word| !word.starts_with('-'));
+                let is_there =
+                    |name: &&str| *name == "all" || root.join(format!("suites/{name}.toml")).exists();
+                assert!(suites.clone().count() > 0 && suites.clone().all(is_there), "{command}");
+            }
+            _ => assert!(root.join(words[0]).is_file(), "{command}"),
+        }
+    }
+}
+
 /// The picture of README.md is what `--export-svg` writes of the published example.
 #[test]
 fn the_picture_in_the_readme_is_that_of_its_run() {
@@ -197,12 +218,12 @@ fn a_row_whose_values_do_not_divide_to_its_ratio_is_found_in_each_format_and_so_
         assert!(status == Some(1) && printed.contains(fault), "{fault}: {printed}");
         fs::write(&path, whole).unwrap();
     };
-    // Half of the performance of fast/none, which has 0.1005 s.
-    changed("report.html", r"0\.2007 \(", "0.1907 (", "it shows 0.1907");
-    changed("report.html", r"--v:64\.5%", "--v:30.5%", "its bar has 30.5 %");
+    // Half of the performance of fast/none, which has 9,950 requests a second.
+    changed("report.html", r"4,983 \(", "4,783 (", "it shows 4,783");
+    changed("report.html", r"--v:49\.3%", "--v:30.5%", "its bar has 30.5 %");
     changed("report.html", r">5\.4(\d*)x \(", ">4.4${1}x (", "it shows a CPU time of ");
-    changed("report.csv", r"0\.2006", "0.1906", "its values in report.csv divide to 1.897");
-    changed("report.json", r#""value": 0\.2006"#, r#""value": 0.1906"#, "its value is 0.1906");
+    changed("report.csv", r"4983\.", "4783.", "its values in report.csv divide to 0.4806");
+    changed("report.json", r#""value": 4983\."#, r#""value": 4783."#, "its value is 4783");
     assert_eq!(recomputed(folder.path(), "5").0, Some(0));
 }
 
@@ -233,8 +254,10 @@ fn the_numbers_of_a_scripted_run_are_those_of_its_script() {
         cells.clone().find(|cell| cell["id"] == id).unwrap_or_else(|| panic!("{id}"))
     };
     let none = cell("fast/none");
-    assert_eq!(none["values"], json!([0.1, 0.102, 0.101, 0.099, 0.1, 0.103]));
-    assert_eq!((&none["value"], &none["ci95"]), (&json!(0.1005), &json!([0.099, 0.103])));
+    // The script has seconds for 1000 requests.
+    assert_eq!(none["values"], json!([0.1, 0.102, 0.101, 0.099, 0.1, 0.103].map(|seconds| 1e3 / seconds)));
+    assert_eq!(none["ci95"], json!([1e3 / 0.103, 1e3 / 0.099]));
+    assert!((number(&none["value"]) / (1e3 / 0.1005) - 1.0).abs() < 1e-4, "{none}");
     assert_eq!((&none["vs_baseline"], &none["operations"]), (&Value::Null, &json!(6000)));
     for (role, cost) in [("client", 50.0), ("server", 60.0), ("machine", 110.0)] {
         assert_eq!(none["cpu"][role], json!({"us_per_op": cost, "ci95": [cost, cost]}));

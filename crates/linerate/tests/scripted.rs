@@ -139,7 +139,7 @@ fn a_failure_is_a_row_with_stage_reason_and_log_and_the_run_goes_on() {
 fn ctrl_c_reports_what_there_is_and_resume_makes_the_rest() {
     let ((whole, _), (cut, out)) = (run("good", &["mini"]), run("interrupted", &["mini"]));
     assert_eq!(out.status, 130, "{}", out.stderr);
-    assert!(out.stdout.contains(" none  0.1000"), "{}", out.stdout);
+    assert!(out.stdout.contains(" none  10,000"), "{}", out.stdout);
     assert!(out.stderr.contains("--resume"), "{}", out.stderr);
     assert_eq!(cut.trials().len(), 7);
     let out = linerate("good", &["run", "--resume", cut.str()]);

@@ -249,6 +249,10 @@ pub struct PlannedTable {
     pub cells: Vec<String>,
     /// Compare each cell with the one that differs from it by these axes alone.
     pub baseline: Axes,
+    /// Values of the compared axes that nobody chooses between: a baseline with nothing in place of the
+    /// others, such as a tunnel, and references.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub no_choice: Vec<String>,
     /// The known true values, in place of a baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truth: Option<Truth>,

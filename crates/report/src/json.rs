@@ -22,7 +22,7 @@ mod tests {
         let report = build(&run(), &journal(&run(), &trials()));
         let json: Value = serde_json::from_str(&render(&report, Style::default())).unwrap();
         for (suite, id, words) in [
-            (0, "nginx/limit", r#""seconds for 2,000 operations" "client" ["bound-by-generator"]"#),
+            (0, "nginx/limit", r#""operations/s" "client" ["bound-by-generator"]"#),
             (1, "yasio/client-writes/64", r#""Gbit/s" "waiting" ["few-rounds (3)","cpu-shared"]"#),
         ] {
             let cells = json["suites"][suite]["cells"].as_array().unwrap();

@@ -138,6 +138,9 @@ pub struct TableReport {
     /// have. The cells of such a table have no baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truth_tolerance: Option<f64>,
+    /// Values of the compared axes that nobody chooses between.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub no_choice: Vec<String>,
     /// The baseline in duet with itself. Where it differs, the verdicts of the table's duets are withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aa: Option<Comparison>,

@@ -1,16 +1,15 @@
 //! Numbers as text, with their units and intervals.
 
-pub(crate) use super::digits::{Digits, Ends, count, time, times_of};
+pub(crate) use super::digits::{Digits, Ends, count, time, times_of, value_and_range};
 pub use super::digits::{counted, plain};
 
-use super::digits::{MULTIPLE, decimals, fixed, in_parentheses, value_and_range};
-use super::model::{AgainstTruth, Comparison, DuetReport};
-use super::words::{accuracy_name, detectable};
+use super::digits::{MULTIPLE, decimals, fixed, in_parentheses};
+use super::model::AgainstTruth;
+use super::words::accuracy_name;
 use linerate_analysis::judge::pairs::Finding;
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::difference::LatencyDifference;
-use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{DocumentUnit, Sharing};
+use linerate_model::DocumentUnit;
 use std::time::Duration;
 
 /// `2.13 (2.10 to 2.19)`; with an interval of width 0, `2.130`.
@@ -32,6 +31,11 @@ pub(crate) fn percent(ratio: f64, ends: impl Into<Ends>) -> String {
 pub(crate) fn tick_percent(ratio: f64) -> String {
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     if ratio >= MULTIPLE { format!("{}x", rounded(ratio)) } else { format!("{} %", rounded(ratio * 100.0)) }
+}
+
+/// A round factor on an axis of costs: `10x`.
+pub(crate) fn tick_times(ratio: f64) -> String {
+    format!("{}x", (ratio * 1e2).round() / 1e2)
 }
 
 /// As `percent`, to three significant digits and without an interval.
@@ -131,29 +135,6 @@ pub(crate) fn figure(
     }
 }
 
-/// `nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)`, and the reason where there is no verdict.
-pub(crate) fn sentence(id: &str, comparison: &Comparison) -> String {
-    let verdict = match comparison.verdict {
-        _ if comparison.ci95_is_range => ": too few rounds for a verdict".to_owned(),
-        Verdict::WithinMargin => ": within the margin".to_owned(),
-        Verdict::SmallDifference => ": differs by less than the margin".to_owned(),
-        Verdict::CannotTell => cannot_tell(comparison),
-        Verdict::NotSlower => ": not slower by the margin".to_owned(),
-        Verdict::Faster | Verdict::Slower | Verdict::Failed | Verdict::Missing => String::new(),
-    };
-    measured(id, comparison) + &verdict
-}
-
-/// A comparison without its verdict: `nginx/direct is 1.003x nginx/direct (0.998 to 1.014, n=6)`.
-pub(crate) fn measured(id: &str, comparison: &Comparison) -> String {
-    let Comparison { with, n, duet, difference: micros, .. } = comparison;
-    let (ratio, range) = value_and_range(comparison.ratio, comparison.ci95.into());
-    let range = range.map_or_else(String::new, |range| format!("{range}, "));
-    let duet = duet.as_ref().map_or_else(String::new, duet_text);
-    let micros = micros.as_ref().map_or_else(String::new, |micros| format!(", {}", difference(micros)));
-    format!("{id} is {ratio}x {with} ({range}n={n}{duet}){micros}")
-}
-
 /// The bias that a passed control excludes.
 pub(crate) fn shows_bias(smallest: f64) -> String {
     format!("a bias below {} % would not be seen", plain(smallest * 100.0))
@@ -182,37 +163,6 @@ fn error_and_range(found: &AgainstTruth) -> (String, String) {
 pub(crate) fn brief_error(found: &AgainstTruth) -> String {
     let (error, range) = error_and_range(found);
     format!("{error} %{range}: {}", accuracy_name(found.accuracy))
-}
-
-/// With what contradicts or disturbs the ratio, or the difference that this number of units would probably
-/// have found.
-fn cannot_tell(comparison: &Comparison) -> String {
-    if comparison.duet.as_ref().is_some_and(|duet| duet.contradicted_by.is_some()) {
-        return ": undecided, its trials alone contradict it".to_owned();
-    }
-    if let Some(share) = comparison.duet.as_ref().and_then(|duet| duet.strangers) {
-        return format!(
-            ": undecided, other processes used {} % of the CPU time in too many units",
-            plain(share * 100.0)
-        );
-    }
-    if comparison.client_is_limit {
-        return ": undecided, the client was the limit".to_owned();
-    }
-    let found = comparison.smallest_detectable.map(|smallest| format!(" ({})", detectable(smallest)));
-    format!(": undecided{}", found.unwrap_or_default())
-}
-
-/// ` units in duet; CPU 1.02x (1.01 to 1.03)`.
-fn duet_text(duet: &DuetReport) -> String {
-    let cpu = duet.cpu_ratio.zip(duet.cpu_ci95).map(|(ratio, ci95)| format!("; CPU {}", times(ratio, ci95)));
-    let units = match duet.sharing {
-        Some(Sharing::Turns) => " units in turns",
-        Some(Sharing::Alternating) => " units of alternating load",
-        _ => " units in duet",
-    };
-    let through = duet.through.as_ref().map(|third| format!(", each beside {third}"));
-    format!("{units}{}{}", through.unwrap_or_default(), cpu.unwrap_or_default())
 }
 
 /// `1.4 %`: a share with two significant digits, or fewer.
@@ -269,7 +219,6 @@ pub fn whole_seconds(seconds: f64) -> humantime::FormattedDuration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::SoloRatio;
 
     #[test]
     fn a_range_of_percentages_has_the_digits_of_its_lower_end() {
@@ -285,6 +234,7 @@ mod tests {
         assert_eq!(percent(10.81, [10.4, 11.3]), "10.8x (10.4 to 11.3)");
         assert_eq!((brief_percent(0.1234), brief_percent(2.0)), ("12.3 %".into(), "2.00x".into()));
         assert_eq!([1.5, 2.5, 20.0].map(tick_percent), ["150 %", "2.5x", "20x"]);
+        assert_eq!([1.0, 1.0 / 0.3, 10.0].map(tick_times), ["1x", "3.33x", "10x"]);
     }
 
     #[test]
@@ -308,69 +258,8 @@ mod tests {
             ("2.500".into(), "0".into())
         );
         assert_eq!(percent(0.5, [0.5, 0.5]), "50.00 %");
-    }
-
-    #[test]
-    fn percentages_and_sentences_have_the_documented_form() {
         assert_eq!(percent(0.7312, [0.71, 0.749]), "73 % (71 to 75)");
         assert_eq!(percent(0.0141, [0.0139, 0.0143]), "1.41 % (1.39 to 1.43)");
-        let mut comparison = Comparison {
-            with: "nginx/direct".to_owned(),
-            with_value: None,
-            ratio: 0.7312,
-            ci95: [0.71, 0.749],
-            ci95_is_range: false,
-            ci90: None,
-            difference: None,
-            p: Some(0.002),
-            q: None,
-            smallest_detectable: Some(0.0312),
-            n: 10,
-            units: Vec::new(),
-            verdict: Verdict::Slower,
-            autocorrelation: None,
-            client_is_limit: false,
-            duet: None,
-        };
-        let slower = "nginx/haproxy-http is 0.73x nginx/direct (0.71 to 0.75, n=10)";
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), slower);
-        comparison.verdict = Verdict::WithinMargin;
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}: within the margin"));
-        comparison.verdict = Verdict::CannotTell;
-        let found = ": undecided (only differences above 3.12 % can be seen)";
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
-        comparison.smallest_detectable = Some(11.3);
-        let found = ": undecided (only differences above 12.3x can be seen)";
-        assert_eq!(sentence("nginx/haproxy-http", &comparison), format!("{slower}{found}"));
-        comparison.duet = Some(DuetReport {
-            cpu_ratio: Some(1.0212),
-            cpu_ci95: Some([1.0114, 1.0309]),
-            ..DuetReport::default()
-        });
-        assert!(
-            sentence("a", &comparison).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
-            "{}",
-            sentence("a", &comparison)
-        );
-        comparison.duet = Some(DuetReport { strangers: Some(0.312), ..DuetReport::default() });
-        let disturbed = ": undecided, other processes used 31.2 % of the CPU time in too many units";
-        assert!(sentence("a", &comparison).ends_with(disturbed), "{}", sentence("a", &comparison));
-        let alone = SoloRatio { ratio: 0.804, ci95: [0.79, 0.82], n: 7 };
-        comparison.duet = Some(DuetReport { contradicted_by: Some(alone), ..DuetReport::default() });
-        let denied = ": undecided, its trials alone contradict it";
-        assert!(sentence("a", &comparison).ends_with(denied), "{}", sentence("a", &comparison));
-        comparison.duet = None;
-        comparison.difference = LatencyDifference::from_ratio(0.96, [0.955, 0.965], 10.08);
-        let micros = ", n=10), +0.42 µs (0.37 to 0.47): undecided";
-        assert!(sentence("a", &comparison).contains(micros), "{}", sentence("a", &comparison));
-        comparison.difference = None;
-        (comparison.n, comparison.ci95_is_range) = (5, true);
-        assert!(sentence("a", &comparison).ends_with(", n=5): too few rounds for a verdict"));
-        (comparison.n, comparison.ci95) = (1, [comparison.ratio; 2]);
-        assert_eq!(
-            sentence("a", &comparison),
-            "a is 0.7312x nginx/direct (n=1): too few rounds for a verdict"
-        );
     }
 
     #[test]

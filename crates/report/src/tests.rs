@@ -2,7 +2,7 @@
 //! journal. `tests/report.rs` checks pages and JSON.
 
 use super::fixture::{alone, journal, measurement, measurements, run, trials};
-use super::model::{CellReport, Comparison, Flag, Oddity, OutcomeWord, Quantity, Report};
+use super::model::{CellReport, Comparison, Disturbance, Flag, Oddity, OutcomeWord, Quantity, Report};
 use super::numbers::Ends;
 use super::{FORMATS, Style, format, words};
 use linerate_analysis::stats::verdict::Verdict;
@@ -358,4 +358,17 @@ fn empty_runs_have_reports() {
     assert!(is_written(&build(&run, &[])));
     run.suites.clear();
     assert!(is_written(&build(&run, &[])));
+}
+
+#[test]
+fn a_disturbed_run_has_one_count_of_one_thing() {
+    let mut report = build(&run(), &trials());
+    assert!(report.suites[0].cells.iter().any(|cell| cell.flags.iter().any(|f| matches!(f, Flag::Steal(_)))));
+    let disturbance = Disturbance { strangers: 0.0, stolen: 0.07, disturbed: 2, of: 10, is_of_cells: true };
+    report.run.disturbance = Some(disturbance);
+    let page = render(&report, "html", Style::default());
+    let (top, _) = page.split_once("class=\"replay\"").unwrap();
+    let told = "2 of 10 cells: other guests of the hypervisor 7 % of the CPU time";
+    assert_eq!(top.matches(told).count(), 2, "the warning and the strip");
+    assert!(!top.contains(" cells lost CPU time"));
 }

@@ -53,14 +53,15 @@ fn lab_flag(flag: LabFlag) -> &'static str {
     }
 }
 
-/// Such as `disturbed (21 of 24 units: other processes used 34 % of the CPU time)`.
-pub(super) fn disturbance(found: &Disturbance) -> String {
+/// Such as `21 of 24 units: other processes used 34 % of the CPU time`. `units`: what is counted, unless it
+/// is cells.
+pub(super) fn disturbance(found: &Disturbance, units: &str) -> String {
     let Disturbance { strangers, stolen, disturbed, of, is_of_cells } = found;
     let named = [("other processes used", strangers), ("other guests of the hypervisor", stolen)];
     let named = named.into_iter().filter(|(_, share)| **share >= 0.005);
     let shares: Vec<String> = named.map(|(who, share)| format!("{who} {:.0} %", share * 100.0)).collect();
-    let what = if *is_of_cells { "cells" } else { "units" };
-    format!("disturbed ({disturbed} of {of} {what}: {} of the CPU time)", shares.join(", "))
+    let what = if *is_of_cells { "cells" } else { units };
+    format!("{disturbed} of {of} {what}: {} of the CPU time", shares.join(", "))
 }
 
 /// Lines of the journal that do not count.

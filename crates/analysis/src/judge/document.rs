@@ -90,9 +90,15 @@ fn fails(cell: &CellSummary<'_>) -> Confirmation {
 }
 
 /// Whether the ratio is that of duets of a table whose baseline differs from itself.
+/// A time for a number of operations and the rate have the same ratios.
+fn is_alike(a: Metric, b: Metric) -> bool {
+    let is_rate = |metric| matches!(metric, Metric::Seconds | Metric::OperationsPerSecond);
+    a == b || is_rate(a) && is_rate(b)
+}
+
 fn is_withdrawn(comparison: &Comparison, metric: Metric, cell: &str, tables: &[TableSummary<'_>]) -> bool {
     let has_cell = |table: &&TableSummary<'_>| {
-        table.entries.iter().any(|entry| entry.id == cell && entry.metric == metric)
+        table.entries.iter().any(|entry| entry.id == cell && is_alike(entry.metric, metric))
     };
     let fails =
         |table: &TableSummary<'_>| table.aa.as_ref().is_some_and(|aa| aa.fails_as_control(table.margin));

@@ -159,11 +159,14 @@ impl Session {
         };
         let comparison = choice.comparison.as_ref();
         let servers = comparison.and_then(PlannedComparison::servers);
+        let mut command = request.command.clone();
         let (registry, mut suites) = match servers {
             Some(servers) => (registry.of_client(), vec![subject::suite(servers)]),
             None => {
                 let chosen = suite::choose(suite::load_all(&home)?, &choice.suites)?;
                 let suites = plan::suites(&chosen, &registry, &choice)?;
+                let of_project = chosen.iter().filter(|suite| !suite.path.starts_with(&home));
+                command = in_project(command, of_project.map(|suite| suite.name.as_str()));
                 (registry, suites)
             }
         };
@@ -187,7 +190,7 @@ impl Session {
         let (run, made, journal) = match (resumed, stored) {
             (Some(folder), Some(stored)) => stored::open(folder, stored, suites, lab.hosts())?,
             _ => {
-                let run = new_run(request, suites, lab.as_ref());
+                let run = new_run(request, command, suites, lab.as_ref());
                 let journal = Journal::new(out.cloned(), &run)?;
                 (run, Units::default(), journal)
             }
@@ -292,13 +295,24 @@ impl Session {
     }
 }
 
-fn new_run(request: &Request, suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
+/// A command, and where it works: suites of a project are found in its folder alone.
+fn in_project<'a>(command: String, suites: impl Iterator<Item = &'a str>) -> String {
+    let files: Vec<String> = suites.map(|name| format!("suites/{name}.toml")).collect();
+    let mark = if command.contains(" # ") { ";" } else { " #" };
+    if files.is_empty() {
+        command
+    } else {
+        format!("{command}{mark} in the project with {}", files.join(", "))
+    }
+}
+
+fn new_run(request: &Request, command: String, suites: Vec<PlannedSuite>, lab: &dyn Lab) -> Run {
     let seed = request.seed;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let mut run = Run {
         schema: RUN_SCHEMA.into(),
         id: format!("{}-{:04x}", started.replace([':', '-'], ""), seed & 0xffff),
-        command: request.command.clone(),
+        command,
         seed,
         rounds: 0,
         quick: request.choice.quick,
@@ -331,4 +345,17 @@ fn lab_is_lost(site: &Site, error: &LabError) -> Error {
         Site::Here(..) => format!("{error}\n`linerate doctor` shows what this machine lacks"),
         Site::Roles(_) | Site::Watched(_) => error.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_project;
+
+    #[test]
+    fn a_command_with_a_suite_of_a_project_says_where_it_works() {
+        let command = || "linerate run equal --seed 7".to_owned();
+        assert_eq!(in_project(command(), [].into_iter()), command());
+        let told = "linerate run equal --seed 7 # in the project with suites/equal.toml";
+        assert_eq!(in_project(command(), ["equal"].into_iter()), told);
+    }
 }

@@ -120,6 +120,7 @@ pub(super) fn table(
         column_values: values_of(&table.columns),
         cells: cells.iter().map(|cell| cell.id.clone()).collect(),
         baseline: partner("baseline", &axes, &table.baseline)?,
+        no_choice: table.no_choice.clone(),
         truth: table.truth()?,
         limit: partner_of("limit", &table.limit)?,
         reference: partner_of("reference", &table.reference)?,

@@ -105,6 +105,10 @@ pub struct Table {
     /// Axis values that differ in the cell to compare with, such as `path = "direct"`; empty beside `truth`.
     #[serde(default)]
     pub baseline: BTreeMap<String, String>,
+    /// Values of axes that nobody chooses between: a baseline with nothing in place of what is compared, so
+    /// that the others have costs, and further references. `direct`, `none` and the plain layer are known.
+    #[serde(default)]
+    pub no_choice: Vec<String>,
     /// Known true values, in place of a baseline: a wrong report is neither fast nor slow.
     pub truth: Option<TruthEntry>,
     /// Axis values that differ in the limit's cell: its work is a strict subset of that of every row.

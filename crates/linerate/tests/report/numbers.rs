@@ -70,3 +70,16 @@ pub(crate) fn is_more(text: &str, ratio: f64, ends: [f64; 2]) -> bool {
         false => text.contains('x') && is_estimate(text, ratio, ends),
     }
 }
+
+/// True if a text begins with a ratio as a factor: of a cost with how much more it is.
+pub(crate) fn is_multiple(text: &str, ratio: f64, [low, high]: [f64; 2], is_cost: bool) -> bool {
+    match is_cost {
+        true => is_estimate(text, 1.0 / ratio, [1.0 / high, 1.0 / low]),
+        false => is_estimate(text, ratio, [low, high]),
+    }
+}
+
+/// Whether less of a metric is better, and it is no performance.
+pub(crate) fn is_cost(metric: &str) -> bool {
+    ["latency", "microseconds", "CPU", "MiB of memory"].iter().any(|word| metric.contains(word))
+}

@@ -2,7 +2,7 @@
 
 use crate::drawing::{check_bars, check_cpu, check_forest, check_latencies, check_lengths};
 use crate::element::Element;
-use crate::numbers::{begins_with, is_estimate, is_longer, is_more, is_ratio};
+use crate::numbers::{begins_with, is_cost, is_estimate, is_longer, is_more, is_multiple, is_ratio};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -154,8 +154,8 @@ impl Table<'_> {
                 assert!(found.len() == 1 || !is_few, "a sentence about {id} and {with}");
                 let Some(sentence) = found.first() else { continue };
                 let behind = sentence[begin.len()..].replace(&format!(" {with} "), " ");
-                let ends = interval(&compared["ci95"]);
-                assert!(is_estimate(&behind, number(&compared["ratio"]), ends), "{behind}: {entry}");
+                let (ratio, ends) = (number(&compared["ratio"]), interval(&compared["ci95"]));
+                assert!(is_multiple(&behind, ratio, ends, self.is_cost(entry)), "{behind}: {entry}");
             }
         }
         self.check_drawings(section, list, entries, first);
@@ -254,8 +254,7 @@ impl Table<'_> {
 
     /// Latencies and CPU times are so much more, all else has a percentage.
     fn is_cost(&self, entry: &Value) -> bool {
-        let metric = entry["metric"].as_str().unwrap_or_else(|| text(self.report, "unit"));
-        ["latency", "microseconds", "CPU", "MiB of memory"].iter().any(|word| metric.contains(word))
+        is_cost(entry["metric"].as_str().unwrap_or_else(|| text(self.report, "unit")))
     }
 
     /// A metric after the first.
@@ -305,10 +304,8 @@ fn check_details(shown: BTreeMap<&str, &str>, cell: &Value) {
     assert_eq!((shown["cell"], shown["n"]), (id, cell["n"].to_string().as_str()));
     for (name, key) in [("of limit", "vs_limit"), ("of reference", "vs_reference")] {
         if let Some(share) = cell.get(key).filter(|share| !share.is_null()) {
-            assert!(
-                is_ratio(shown[name], number(&share["ratio"]), interval(&share["ci95"])),
-                "{id}: {share}"
-            );
+            let is_it = if is_cost(text(cell, "unit")) { is_longer } else { is_ratio };
+            assert!(is_it(shown[name], number(&share["ratio"]), interval(&share["ci95"])), "{id}: {share}");
         }
     }
     for (role, cost) in cell["cpu"].as_object().unwrap() {

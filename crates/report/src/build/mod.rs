@@ -4,6 +4,7 @@ mod cell;
 mod facts;
 mod path;
 mod published;
+mod rates;
 mod suite;
 mod table;
 
@@ -17,6 +18,8 @@ use linerate_model::{Run, Stored};
 /// The report of a run. Warm-ups count only as time. Of two units with the same cells and number the last one
 /// counts; lines of cells that are not in the plan are ignored and flagged.
 pub fn build(run: &Run, journal: &Journal) -> Report {
+    let told = rates::as_rates(run);
+    let run = told.as_ref();
     let units = SortedJournal::sort(run, &journal.units);
     let judgement = judge(run, &journal.units);
     let suite = |index| suite::suite(run, index, &units, judgement.as_ref());

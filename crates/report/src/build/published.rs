@@ -1,11 +1,12 @@
 //! A document beside the cells that repeat it.
 
 use super::cell::why_no_number;
+use super::rates::rate;
 use crate::model::{DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo};
 use crate::numbers;
 use linerate_analysis::judge::{
-    Alone, CellSummary, Comparisons, Confirmation, FindingReading, RowValue, SuiteSummary, figure_ratio,
-    readings,
+    Alone, CellSummary, Comparison, Comparisons, Confirmation, Entry, FindingReading, RowValue, SuiteSummary,
+    figure_ratio, readings,
 };
 use linerate_analysis::stats::ByRound;
 use linerate_analysis::stats::estimate::Estimate;
@@ -63,13 +64,15 @@ impl Repeated<'_> {
         let by_round = cell.map(|cell| cell.values(figure.metric)).unwrap_or_default();
         let alone = Estimate::from_values(by_round.values().copied()).map(Alone::from);
         let tables = || self.summary.tables.iter().filter(|summary| summary.planned.name == table.table);
-        let is_it = |id: &str, metric| Some(id) == figure.cell.as_deref() && metric == figure.metric;
+        let is_it =
+            |id: &str, metric| Some(id) == figure.cell.as_deref() && rate(metric) == rate(figure.metric);
         let entry = tables().flat_map(|table| &table.entries).find(|entry| is_it(&entry.id, entry.metric));
-        let compared = entry.and_then(|entry| entry.vs_baseline.as_ref());
+        let operations = cell.and_then(|cell| cell.planned.parameters.operations);
+        let compared = entry.and_then(|entry| in_metric(entry, figure.metric, operations));
+        let compared = compared.as_ref();
         let value = RowValue::of_row(alone, compared, figure.metric.better());
         let ratio = compared.filter(|_| figure.percent.is_some());
         let convert = |value: f64| figure.unit.convert(value);
-        let operations = cell.and_then(|cell| cell.planned.parameters.operations);
         let is_other = figure.metric == Metric::Seconds && operations != table.operations;
         let unmeasured = || cell.map_or_else(|| "not in this run".to_owned(), why_no_number);
         PublishedRow {
@@ -165,6 +168,17 @@ fn lost(cell: &CellSummary<'_>, metric: Metric) -> Option<f64> {
 fn difference(sent: &ByRound, received: &ByRound) -> Option<f64> {
     let lost = sent.iter().filter_map(|(round, sent)| Some(sent - received.get(round)?));
     Some(Estimate::from_values(lost)?.median)
+}
+
+/// The comparison of a row, with the value of its baseline by the metric of a document's figure: where the
+/// table tells a time as a rate, the time again.
+fn in_metric(entry: &Entry, metric: Metric, operations: Option<u64>) -> Option<Comparison> {
+    let mut found = entry.vs_baseline.clone()?;
+    if entry.metric != metric {
+        let seconds = |rate: f64| operations.map(|operations| operations as f64 / rate);
+        found.with_value = found.with_value.and_then(seconds);
+    }
+    Some(found)
 }
 
 #[cfg(test)]

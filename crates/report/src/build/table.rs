@@ -42,6 +42,7 @@ pub(super) fn table(summary: TableSummary<'_>, is_sequential: bool) -> TableRepo
         column_values: planned.column_values.clone(),
         margin,
         is_sequential,
+        no_choice: planned.no_choice.clone(),
         truth_tolerance: planned.truth.as_ref().map(|truth| truth.tolerance),
         cells: entries.into_iter().map(cell).collect(),
         smallest_bias: aa.as_ref().and_then(Comparison::smallest_bias),

@@ -1,6 +1,6 @@
 //! The answer of a comparison of servers: a headline, a table of quantities, one line of facts, and warnings.
 
-use super::latency::{latency_margin, load_words, margin, overload, queues};
+use super::latency::{latency_margin, load_words, loads, margin, overload, queues, rate_words};
 use super::made;
 use super::model::{ComparedCell, ComparisonReport, NamedCommand};
 use super::ranking::ranking;
@@ -8,7 +8,7 @@ use super::{requests, why};
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
 use crate::numbers::{
-    Digits, Ends, count, counted, difference, percent, percent_number, seconds, share, signed, signed_number,
+    Digits, Ends, counted, difference, more, percent, percent_number, seconds, share, signed, signed_number,
     times_of,
 };
 use crate::words;
@@ -116,7 +116,9 @@ fn headline(cell: &ComparedCell, base: &NamedCommand, comparison: &ComparisonRep
 /// A difference by one measure.
 fn difference_words(cell: &ComparedCell, found: &Finding, name: &str, base: &str) -> String {
     let percent = || percent_number(found.percent().abs(), found.percent_ci95());
-    let at = || cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load_words(load, base)));
+    let at = || {
+        cell.load.as_ref().map_or_else(String::new, |load| format!(" at {}", load_words(load, base, name)))
+    };
     let factor = Digits::OF_FACTORS.text(found.ratio.max(found.ratio.recip()), Ends::Unknown);
     match (found.measure, found.ratio) {
         (Measure::Rate, ratio) if ratio >= FACTOR => format!("{name} is {factor} times as fast as {base}"),
@@ -299,7 +301,7 @@ fn quantities(
 
 /// The name of a quantity, with its unit; of an open loop with its load.
 pub(super) fn label(cell: &ComparedCell, found: &Finding, load: Option<&OfferedLoad>) -> String {
-    let at = || load.map_or_else(String::new, |load| format!(", {}", short_load(load)));
+    let at = || load.map_or_else(String::new, |load| format!(" at {}", rate_words(load)));
     let unit = || cell.unit.map(|unit| words::unit(unit).replace("operations", "requests"));
     let is_bulk = cell.unit.is_some_and(|unit| unit.metric.is_bulk());
     match found.measure {
@@ -309,15 +311,6 @@ pub(super) fn label(cell: &ComparedCell, found: &Finding, load: Option<&OfferedL
         Measure::Cpu if load.is_some() => "CPU".to_owned() + &at(),
         Measure::Cpu => "CPU/request".to_owned(),
         latency => latency.name().to_owned() + &at(),
-    }
-}
-
-/// Such as `half load`, or `5,000/s`.
-pub(super) fn short_load(load: &OfferedLoad) -> String {
-    match load.share {
-        Some(0.5) => "half load".to_owned(),
-        Some(part) => format!("{} load", share(part)),
-        None => format!("{}/s", count(load.per_second)),
     }
 }
 
@@ -343,17 +336,8 @@ fn facts(comparison: &ComparisonReport) -> String {
         let budget = seconds(comparison.budget_seconds);
         format!("; {budget} can find a slowdown of about {}", share(smallest))
     });
-    let base = comparison.commands.first().map_or("", |one| one.name.as_str());
-    let load = comparison.cells.iter().find_map(load_of).filter(|load| load.share.is_some());
-    let load = load.map_or_else(String::new, |load| {
-        format!("; {} is {}/s", load_words(load, base), count(load.per_second))
-    });
-    format!("{}, {}{load}{smallest}", pairs_of_runs(units, false), seconds(comparison.seconds))
-}
-
-/// The load of its open loop.
-pub(super) fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
-    cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
+    let loads = loads(comparison);
+    format!("{}, {}{loads}{smallest}", pairs_of_runs(units, false), seconds(comparison.seconds))
 }
 
 /// Contradictions of trials alone, notes, and lines that the servers wrote.
@@ -362,12 +346,16 @@ fn doubts(comparison: &ComparisonReport) -> Vec<String> {
     let denied = denied.filter_map(|(cell, SoloRatio { ratio, ci95, n })| {
         let main = cell.findings.main()?;
         let [ratio, _] = main.of_performance([ratio; 2]);
+        let told = |ratio: f64, ends: Ends| match main.measure {
+            Measure::Rate => format!("{} of", percent(ratio, ends)),
+            _ => format!("{} against", more(ratio, ends)),
+        };
         Some(format!(
-            "warning: alone, {} has {} of the baseline's {} (n={n}), and beside it {}",
+            "warning: alone, {} has {} the baseline's {} (n={n}), and beside it {} it",
             cell.id,
-            percent(ratio, main.of_performance(ci95)),
+            told(ratio, main.of_performance(ci95).into()),
             main.measure.name(),
-            percent(main.ratio, Ends::Unknown)
+            told(main.ratio, Ends::Unknown)
         ))
     });
     let second = comparison.cells.iter().filter_map(|cell| Some((cell, cell.second_load.as_ref()?)));

@@ -32,13 +32,43 @@ pub(super) fn queues(load: &OfferedLoad, cell: &ComparedCell, comparison: &Compa
     each.collect()
 }
 
-/// Such as `half of v1's capacity`, or `5,000/s`.
-pub(super) fn load_words(load: &OfferedLoad, base: &str) -> String {
-    match load.share {
-        Some(0.5) => format!("half of {base}'s capacity"),
-        Some(share) => format!("{} of {base}'s capacity", self::share(share)),
-        None => format!("{}/s", count(load.per_second)),
+/// Such as `5,000/s, 50 % of v1's capacity, 84 % of v2's`.
+pub(super) fn load_words(load: &OfferedLoad, base: &str, head: &str) -> String {
+    let rate = rate_words(load);
+    let [of_base, of_head] = load.of_capacities.map_or([load.share, None], |parts| parts.map(Some));
+    let of_base = of_base.map_or_else(String::new, |part| format!(", {} of {base}'s capacity", share(part)));
+    let of_head = of_head.map_or_else(String::new, |part| format!(", {} of {head}'s", share(part)));
+    rate + &of_base + &of_head
+}
+
+/// Such as `5,000/s`.
+pub(super) fn rate_words(load: &OfferedLoad) -> String {
+    format!("{}/s", count(load.per_second))
+}
+
+/// Such as `; 9,800/s is 50 % of v1's capacity, 84 % of v2's`: what each open loop is for each subject.
+pub(super) fn loads(comparison: &ComparisonReport) -> String {
+    let base = comparison.commands.first().map_or("", |one| one.name.as_str());
+    let mut parts: Vec<String> = Vec::new();
+    for cell in &comparison.cells {
+        let Some(load) = load_of(cell) else { continue };
+        let words = load_words(load, base, &cell.id).replacen(", ", " is ", 1);
+        if words == rate_words(load) {
+            continue;
+        }
+        // What all have in common is told once.
+        let begin = words.split_once("capacity").map_or(words.as_str(), |(begin, _)| begin);
+        match parts.iter_mut().find(|part| part.starts_with(begin)) {
+            Some(known) => known.push_str(&words[begin.len() + "capacity".len()..]),
+            None => parts.push(words),
+        }
     }
+    parts.iter().map(|part| format!("; {part}")).collect()
+}
+
+/// The load of its open loop.
+pub(super) fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
+    cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
 }
 
 /// The difference that matters in this cell: `1 %` or `5 us`.
@@ -115,4 +145,26 @@ pub(super) fn made(comparison: &ComparisonReport) -> Vec<String> {
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_a_rate_and_the_part_of_each_sides_capacity_that_it_is() {
+        let both = OfferedLoad {
+            per_second: 9_800,
+            share: Some(0.5),
+            capacity: Some(19_600.0),
+            of_capacities: Some([0.5, 0.84]),
+            done: [9_800.0; 2],
+            keeps_up: [true; 2],
+        };
+        let words = |load: &OfferedLoad| load_words(load, "v1", "v2");
+        assert_eq!(words(&both), "9,800/s, 50 % of v1's capacity, 84 % of v2's");
+        let base = OfferedLoad { of_capacities: None, ..both };
+        assert_eq!(words(&base), "9,800/s, 50 % of v1's capacity");
+        assert_eq!(words(&OfferedLoad { share: None, ..base }), "9,800/s");
+    }
 }

@@ -143,7 +143,10 @@ fn failed(pair: &JudgedPair, units: &SortedJournal<'_>) -> Vec<String> {
     let of_warmup =
         warmups.iter().find(is_failed).map(|outcome| format!("the warm-up failed: {}", reason(outcome)));
     let of_load = loads.last().filter(|_| all_failed).map(|outcome| {
-        format!("nothing is known of half load: each unit failed, the last one: {}", reason(outcome))
+        format!(
+            "nothing is known of latencies below capacity: each unit failed, the last one: {}",
+            reason(outcome)
+        )
     });
     of_warmup.into_iter().chain(of_load).collect()
 }
@@ -172,7 +175,7 @@ fn unserved(learned: &Learned, plan: &PlannedComparison) -> Vec<String> {
     let remark = |(served, names): (u32, Vec<String>)| {
         let each = if names.len() > 1 { ", each," } else { "" };
         let told = at_a_time(served, connections);
-        format!("{}{each} takes {told}, which is measured at half load, too", names.join(" and "))
+        format!("{}{each} takes {told}, and so it does in the open loop", names.join(" and "))
     };
     by_number.into_iter().map(remark).collect()
 }

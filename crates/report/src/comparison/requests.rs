@@ -1,6 +1,7 @@
 //! A row for each of several requests, below the answer of a comparison of servers.
 
-use super::answer::{change_words, interval_words, load_of, short_load};
+use super::answer::{change_words, interval_words};
+use super::latency::{load_of, rate_words};
 use super::model::{ComparedCell, ComparisonReport};
 use crate::layout::TextTable;
 use crate::numbers::{Digits, Ends, count};
@@ -20,7 +21,7 @@ pub(super) fn tables(comparison: &ComparisonReport) -> Vec<TextTable> {
 }
 
 fn table(cell: &ComparedCell, several: bool) -> TextTable {
-    let load = load_of(cell).map_or_else(String::new, |load| format!(" ({})", short_load(load)));
+    let load = load_of(cell).map_or_else(String::new, |load| format!(" at {}", rate_words(load)));
     let of = if several { format!(", {}", cell.id) } else { String::new() };
     let is_timed = cell.by_request.iter().any(|request| request.p50.is_some());
     let fails = cell.by_request.iter().any(|request| request.failed() != [0, 0]);

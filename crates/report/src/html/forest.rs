@@ -4,7 +4,7 @@
 use crate::axis::{Axis, px};
 use crate::layout::{Group, Part};
 use crate::model::{Comparison, TableCell, TableReport};
-use crate::numbers::tick_percent;
+use crate::numbers::{tick_percent, tick_times};
 use linerate_model::Better;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -68,13 +68,13 @@ impl Forest {
         }
     }
 
-    /// The numbers of the axis, for the head of the column.
-    pub(crate) fn scale(&self) -> Markup {
+    /// The numbers of the axis, for the head of the column; of a cost, how many times as much.
+    pub(crate) fn scale(&self, is_cost: bool) -> Markup {
         html! {
             span.scale aria-hidden="true" {
                 @for tick in self.axis.ticks(4) {
                     span style={ "left:" (px(self.axis.x(tick) / WIDTH * 100.0)) "%" } {
-                        (tick_percent(tick))
+                        @if is_cost { (tick_times(1.0 / tick)) } @else { (tick_percent(tick)) }
                     }
                 }
             }

@@ -51,7 +51,7 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
                     @if let Some(forest) = &columns.forest {
                         th.ratio scope="col" {
                             (ratio_name(table))
-                            (forest.scale())
+                            (forest.scale(has_changes(table)))
                         }
                     }
                     @if columns.most_cpu.is_some() {
@@ -157,7 +157,7 @@ fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>, begins_apa
 
 fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
     let Alternative { cell, entry, part, .. } = member;
-    let (Some(value), Some(text)) = (entry.value, columns.precision.value(entry)) else {
+    let (Some(value), Some(text)) = (entry.value, Precision::value(entry)) else {
         let word = outcome_name(cell.outcome);
         return html! { td.none data-l=(columns.unit) { (word) } };
     };
@@ -169,6 +169,11 @@ fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
             }
         }
     }
+}
+
+/// Rows have changes of a cost, such as a latency, and no share of a performance.
+fn has_changes(table: &TableReport) -> bool {
+    table.truth_tolerance.is_none() && table.quantity().is_some_and(words::is_cost)
 }
 
 fn ratio_name(table: &TableReport) -> &'static str {
@@ -184,7 +189,7 @@ fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alt
     let aa = table.aa.as_ref().filter(|aa| aa.with == member.cell.id);
     html! {
         td.ratio data-l="of baseline" data-v="1" {
-            span.v { "100 %" }
+            span.v { @if has_changes(table) { "baseline" } @else { "100 %" } }
             @if let Some(aa) = aa {
                 span.sub {
                     "A/A: " (percent(aa.ratio, aa.ci95))
@@ -261,7 +266,7 @@ fn further(columns: &Columns<'_>, cell: &CellReport, metric: Quantity) -> Markup
     let is_it = |entry: &&TableCell| entry.id == cell.id && entry.metric == Some(metric);
     let label = words::metric(metric);
     let entry = columns.table.cells.iter().find(is_it);
-    let number = entry.and_then(|entry| Some((entry, entry.value?, columns.precision.value(entry)?)));
+    let number = entry.and_then(|entry| Some((entry, entry.value?, Precision::value(entry)?)));
     let Some((entry, value, text)) = number else { return html! { td.c-more data-l=(label) {} } };
     let (comparison, truth) = (entry.vs_baseline.as_ref(), entry.vs_truth.as_ref());
     let word = comparison.filter(|c| !c.ci95_is_range).map(|c| verdict_name(c.verdict));

@@ -40,10 +40,11 @@ pub(super) fn render(report: &Report, _: Style) -> String {
 /// The page of a run with something above it.
 pub(super) fn render_below(report: &Report, above: &Markup) -> String {
     let names: Vec<&str> = report.suites.iter().map(|suite| suite.name.as_str()).collect();
+    let colours = plot::Colours::new(&report.suites);
     let body = html! {
         (above)
         (top::top(report))
-        @for suite in &report.suites { (suite::section(suite)) }
+        @for suite in &report.suites { (suite::section(suite, &colours)) }
         (why::sections(report))
         @if let Some(compared) = &report.comparison { (comparison::section(compared)) }
         (run::section(report))

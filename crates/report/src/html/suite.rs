@@ -1,19 +1,20 @@
 //! The sections of a suite: one for each table, and the cells without a number.
 
 use super::anchor;
-use super::{list, plot, sentence};
+use super::plot::{self, Colours};
+use super::{list, sentence};
 use crate::layout::{self, GridCell, TextTable};
 use crate::model::{CellReport, PublishedReport, SuiteReport, TableReport};
 use crate::words::{accuracy_name, verdict_name};
 use maud::{Markup, html};
 
-pub(super) fn section(suite: &SuiteReport) -> Markup {
+pub(super) fn section(suite: &SuiteReport, colours: &Colours) -> Markup {
     let id = anchor(&[&suite.name]);
     let exceptions = layout::exceptions(suite);
     html! {
         section.suite id=(id) {
             h2 { a.anchor href={ "#" (id) } { (suite.name) ": " (suite.question) } }
-            @for table in &suite.tables { (table_section(suite, table)) }
+            @for table in &suite.tables { (table_section(suite, table, colours)) }
             @if let Some(counted) = crate::comparison::counted(suite) {
                 h3 { (counted.title) }
                 (text_table(&counted.title, None, &counted))
@@ -40,7 +41,7 @@ pub(super) fn section(suite: &SuiteReport) -> Markup {
     }
 }
 
-fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
+fn table_section(suite: &SuiteReport, table: &TableReport, colours: &Colours) -> Markup {
     let id = anchor(&[&suite.name, &table.name]);
     let grid = layout::grid(suite, table);
     let answers = layout::answers(suite, table);
@@ -56,7 +57,7 @@ fn table_section(suite: &SuiteReport, table: &TableReport) -> Markup {
             (list::list(suite, table))
             @for warning in layout::warnings(table) { p.caption { (warning) } }
             @if has_matrix { details.matrix { summary { "As a grid" } (matrix(&grid)) } }
-            (plot::figures(suite, table))
+            (plot::figures(suite, table, colours))
             details {
                 summary { "Comparisons in words, notes" }
                 ul { @for line in layout::sentences(suite, table).iter().chain(grid.notes) { li { (line) } } }

@@ -81,10 +81,8 @@ fn answer(report: &Report, suite: &SuiteReport, is_one: bool) -> Markup {
                 @let answer = layout::answer(table, group);
                 @if let Some(chart) = picture::of_suite(report, suite) {
                     (figure(&format!("{address}~picture"), &chart, &html! {
-                        "Lines: 95 % intervals. "
-                        @if group.choices() < group.members.len() {
-                            "Below the dashed rule: baseline, limits and references. "
-                        }
+                        "Lines: 95 % intervals" @if has_range(group) { ", of n=3 to 5 the range" } ". "
+                        @if let Some(apart) = apart(group) { "Below the dashed rule: " (apart) ". " }
                         a href={ "#" (anchor(&[&suite.name, &table.name])) } { "All numbers" }
                     }))
                 } @else { p.answer { (sentence(&answer.lead)) } }
@@ -99,6 +97,22 @@ fn answer(report: &Report, suite: &SuiteReport, is_one: bool) -> Markup {
             }
         }
     }
+}
+
+/// A value in the chart is of a few trials alone.
+fn has_range(group: &Group<'_>) -> bool {
+    group.members.iter().any(|m| m.entry.ci95.is_none() && m.entry.alone.is_some_and(|a| a.range.is_some()))
+}
+
+/// Names of what is below the rule, such as `baseline, reference`. `None` without a rule.
+fn apart(group: &Group<'_>) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in group.members.iter().filter(|member| member.is_apart).map(|member| member.mark()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    (group.choices() > 0 && !names.is_empty()).then(|| names.join(", "))
 }
 
 /// An answer in a line for each group.
@@ -225,8 +239,11 @@ fn aa(report: &Report) -> Markup {
     }
 }
 
-/// Noise of other work in the trials: the number of cells with each flag.
+/// Noise of other work: as in the warning where there is one, else the number of cells with each flag.
 fn noise(report: &Report) -> String {
+    if let Some(found) = layout::disturbance(report) {
+        return found;
+    }
     let cells = || report.suites.iter().flat_map(|suite| &suite.cells).filter(|cell| cell.n > 0);
     let count = |is_kind: fn(&Flag) -> bool| cells().filter(|cell| cell.flags.iter().any(is_kind)).count();
     let kinds = [

@@ -1,16 +1,16 @@
 //! The answer of a table in sentences, made from its verdicts.
 
 use super::accuracy::{accuracies, accuracy};
+use super::beside::{alone, by_own_load, by_parameter, marks};
 use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
 use crate::model::{OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
-use crate::numbers::{Digits, Ends, longer, percent, percent_range};
+use crate::numbers::{Ends, longer, percent_range};
 use crate::words;
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::Metric;
 
 /// A sentence in parts, so that formats can mark the names of cells.
 pub(crate) type Sentence = Vec<Phrase>;
@@ -35,7 +35,7 @@ pub(crate) struct GroupAnswer {
 /// Duets and trials alone deny each other, or other processes used the CPUs.
 const IN_DOUBT: &str = "Without a verdict (see the warnings below the table): ";
 /// More names than these become a number.
-const NAMES: usize = 4;
+pub(super) const NAMES: usize = 4;
 
 /// The answers of a table, a group each. A comparison of builds has its verdict above all tables.
 pub(crate) fn answers(suite: &SuiteReport, table: &TableReport) -> Vec<GroupAnswer> {
@@ -77,41 +77,38 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     if table.truth_tolerance.is_some() {
         return said_of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
     }
-    let no_order = if group.is_of_the_generator() {
-        Some("Says nothing about the servers: the load generator was the limit of every row.")
-    } else {
-        let why = "Not ranked: each row has a load of its own, a share of its capacity.";
-        table.is_of_own_load().then_some(why)
-    };
-    if let Some(why) = no_order {
+    if group.is_of_the_generator() {
+        let why = "Says nothing about the servers: the load generator was the limit of every row.";
         return said_of(said(why, &[], ""), absent(group));
+    }
+    if table.is_of_own_load() {
+        let why = said("Not ranked: each row has a load of its own, a share of its capacity.", &[], "");
+        return said_of(by_own_load(table, group), [why].into_iter().chain(absent(group)).collect());
     }
     let precision = Precision::for_table(table);
     let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.value.is_some()).collect();
     let ranked = group.ranked();
     let Some(best) = ranked.first() else {
-        return said_of(unranked(table, &precision, &measured), absent(group));
+        return said_of(unranked(table, &measured), absent(group));
     };
+    if let Some(lead) = by_parameter(table, &precision, group) {
+        return said_of(lead, unsure(table, &precision, group).into_iter().chain(absent(group)).collect());
+    }
     let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
         let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
-        let alone = || {
-            if measured.len() > 1 {
-                "; the other rows are references and limits"
-            } else {
-                "; nothing to compare it with was measured"
-            }
-            .to_owned()
+        let Some(ratio) = ratio else {
+            let lead = alone(table, &precision, group, best);
+            return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
         };
-        let ratio = ratio.unwrap_or_else(alone);
-        let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, &precision, best)));
+        let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, best)));
         return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
     }
     let placed: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_placed(table)).copied().collect();
     let (lead, rest) = match nothing {
         Some(nothing) if !placed.is_empty() => {
-            let has = format!(" alone: {}{}.", value(table, &precision, nothing), rate(table, nothing));
+            let has = format!(" alone: {}.", value(table, nothing));
             let rest = std::iter::once(said("", &[nothing], has)).chain(unsure(table, &precision, group));
             (costs(table, &precision, &placed, &nothing.label), rest.collect())
         }
@@ -124,7 +121,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
 }
 
 /// The sentences about what has no order, and the marks.
-fn unsure(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
+pub(super) fn unsure(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
     let lossy = lossy(group);
     unknown(group).into_iter().chain(lossy).chain(marks(table, precision, group)).collect()
 }
@@ -183,14 +180,19 @@ fn by_tiers(
     // In the order of the rows.
     let place = |member: &Alternative<'_>| ranked.iter().position(|other| other.cell.id == member.cell.id);
     tiers.iter_mut().for_each(|tier| tier.sort_by_key(|member| place(member)));
-    let baseline = group.baseline().map_or("the baseline", |member| member.label.as_str());
+    let baseline = group.baseline().map_or_else(|| "the baseline".to_owned(), named_baseline);
+    let baseline = baseline.as_str();
     let lead = match tiers[0][..] {
         [only] => {
             let ratio =
                 share(precision, only).map(|share| format!(", {}", against(table, brief(&share), baseline)));
             let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
             let is = if tiers.len() == 1 { "has".into() } else { words::best_by(table.quantity()) + ":" };
-            said("", &[only], format!(" {is} {}{ratio}.", brief_value(table, precision, only)))
+            // Its name is in the words before it.
+            let value = brief_value(table, only);
+            let name = table.quantity().map(words::parts).map_or("", |(name, _)| name);
+            let value = if tiers.len() == 1 { &value } else { value.trim_end_matches(name).trim_end() };
+            said("", &[only], format!(" {is} {value}{ratio}."))
         }
         // The intervals overlap with that of the best, and may overlap with those of the next tier.
         _ => {
@@ -198,7 +200,7 @@ fn by_tiers(
                 if tiers.len() == 1 { "No order, the intervals overlap: " } else { "Tied for first: " };
             // Ratios alone are no size.
             let size = group.baseline().filter(|member| member.entry.value.is_some());
-            let size = size.map(|member| format!(", which has {}", brief_value(table, precision, member)));
+            let size = size.map(|member| format!(", which has {}", brief_value(table, member)));
             let all = spread(table, precision, &tiers[0], baseline);
             said(which, &tiers[0], format!(", {all}{}.", size.unwrap_or_default()))
         }
@@ -213,31 +215,26 @@ fn by_tiers(
     (lead, rest)
 }
 
+/// As rows are told beside it.
+fn named_baseline(member: &Alternative<'_>) -> String {
+    if member.is_own { format!("linerate's own {}", member.label) } else { member.label.clone() }
+}
+
 /// Without its interval: a headline has none.
-fn brief(share: &str) -> &str {
+pub(super) fn brief(share: &str) -> &str {
     share.split(" (").next().unwrap_or_default()
 }
 
-fn brief_value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
-    let text = value(table, precision, member);
+pub(super) fn brief_value(table: &TableReport, member: &Alternative<'_>) -> String {
+    let text = value(table, member);
     match (text.split_once(" ("), text.rsplit_once(')')) {
         (Some((number, _)), Some((_, unit))) => format!("{number}{unit}"),
         _ => text,
     }
 }
 
-/// `, 21,340 requests/s` of a time for a number of requests.
-fn rate(table: &TableReport, member: &Alternative<'_>) -> String {
-    let seconds = table.quantity().filter(|quantity| quantity.metric == Metric::Seconds);
-    let operations = seconds.and_then(|quantity| quantity.operations);
-    let rate = operations.zip(member.entry.value).map(|(operations, value)| operations as f64 / value);
-    rate.map_or_else(String::new, |rate| {
-        format!(", {} operations/s", Digits::OF_VALUES.text(rate, Ends::Unknown))
-    })
-}
-
 /// `82 % (79 to 86) of direct`; a latency is `2.2x (2.1 to 2.3) that of direct`.
-fn against(table: &TableReport, share: &str, baseline: &str) -> String {
+pub(super) fn against(table: &TableReport, share: &str, baseline: &str) -> String {
     match table.quantity().filter(|quantity| words::is_cost(*quantity)) {
         Some(_) if share.contains('x') => format!("{share} that of {baseline}"),
         Some(_) => format!("{share} against {baseline}"),
@@ -321,25 +318,6 @@ fn lossy(group: &Group<'_>) -> Option<Sentence> {
     (!those.is_empty()).then(|| said("Not ranked, more than 1 % was lost: ", &those, "."))
 }
 
-/// References and limits, which nobody chooses between.
-fn marks(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
-    let those = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.value.is_some());
-    let reference = those(Part::Reference).filter_map(|member| {
-        let share = share(precision, member)?;
-        let baseline = &group.baseline()?.label;
-        Some(said("For reference: ", &[member], format!(", {}.", against(table, &share, baseline))))
-    });
-    let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
-    let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
-    let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
-        said("Nearest to the limit: ", &[member], format!(", {} of it.", percent(limit.ratio, limit)))
-    });
-    let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
-    let doubt =
-        (!doubtful.is_empty()).then(|| said("Above the limit, find the cause first: ", &doubtful, "."));
-    reference.chain(best).chain(doubt).collect()
-}
-
 /// Cells without a number.
 fn absent(group: &Group<'_>) -> Vec<Sentence> {
     let without: Vec<&Alternative<'_>> =
@@ -350,20 +328,20 @@ fn absent(group: &Group<'_>) -> Vec<Sentence> {
     vec![said("Without a number: ", &without, " (the reason is below the tables).")]
 }
 
-fn unranked(table: &TableReport, precision: &Precision, measured: &[&Alternative<'_>]) -> Sentence {
+fn unranked(table: &TableReport, measured: &[&Alternative<'_>]) -> Sentence {
     let Some(first) = measured.first() else {
         return said("Nothing was measured.", &[], "");
     };
     let none = if measured.len() > 1 { "No comparison was measured. " } else { "" };
-    said(none, &[first], format!(" has {}.", value(table, precision, first)))
+    said(none, &[first], format!(" has {}.", value(table, first)))
 }
 
 /// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
-fn value(table: &TableReport, precision: &Precision, member: &Alternative<'_>) -> String {
-    if let Some(rate) = precision.small_rate(table.quantity(), member.entry) {
+fn value(table: &TableReport, member: &Alternative<'_>) -> String {
+    if let Some(rate) = Precision::small_rate(table.quantity(), member.entry) {
         return rate;
     }
-    let Some(number) = precision.value(member.entry) else { return String::new() };
+    let Some(number) = Precision::value(member.entry) else { return String::new() };
     match (table.unit, table.quantity().map(words::parts)) {
         (TableUnit::One(quantity), _) if quantity.metric.is_latency() => format!("{number} microseconds"),
         (_, Some(("", unit))) => format!("{number} {unit}"),

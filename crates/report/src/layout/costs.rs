@@ -8,7 +8,7 @@ use crate::numbers::{brief_percent_of, micros};
 use crate::words;
 
 /// More names than these make no headline.
-const COSTS: usize = 3;
+const COSTS: usize = 4;
 /// From here on a cost would be rounded to nothing.
 const NO_COST: f64 = 0.995;
 const FREE: &str = "nothing";

@@ -4,7 +4,7 @@ use super::{TextTable, cells_of, path, transport};
 use crate::model::{
     Alone, CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
 };
-use crate::numbers::{Digits, Ends, brief_percent, count, percent, plain, with_interval};
+use crate::numbers::{Digits, Ends, brief_percent, count, longer, percent, plain, with_interval};
 use crate::words;
 use linerate_analysis::stats::cost::Consumer;
 use linerate_analysis::stats::latency::Latency;
@@ -120,11 +120,12 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
 }
 
 fn share<'a>(header: &str, depth: Depth, of: fn(&CellReport) -> Option<&ShareOf>) -> Column<'a> {
-    let text = move |share: &ShareOf| match depth {
+    let text = move |cell: &CellReport, share: &ShareOf| match depth {
+        _ if words::is_cost(cell.unit) => longer(share.ratio, share),
         Depth::Brief => brief_percent(share.ratio),
         Depth::Full => percent(share.ratio, share),
     };
-    Column::new(header, move |cell| of(cell).map_or(String::new(), text))
+    Column::new(header, move |cell| of(cell).map_or(String::new(), |share| text(cell, share)))
 }
 
 fn usage<'a>(what: &str, text: fn(&UsageReport) -> String) -> Column<'a> {

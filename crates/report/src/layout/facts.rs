@@ -13,7 +13,14 @@ pub(crate) fn first_line(report: &Report) -> Option<String> {
 
 /// Others used the CPUs while the run was made.
 pub(crate) fn warning(report: &Report) -> Option<String> {
-    report.run.disturbance.as_ref().map(|found| format!("warning: {}", words::disturbance(found)))
+    disturbance(report).map(|found| format!("warning: disturbed ({found})"))
+}
+
+/// How many of what others disturbed: everywhere the same count of the same thing.
+pub(crate) fn disturbance(report: &Report) -> Option<String> {
+    let is_of_servers = report.comparison.as_ref().is_some_and(|compared| !compared.commands.is_empty());
+    let units = if is_of_servers { "pairs of runs" } else { "units" };
+    report.run.disturbance.as_ref().map(|found| words::disturbance(found, units))
 }
 
 /// Progress of the run, and oddities of its journal.

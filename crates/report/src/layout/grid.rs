@@ -1,6 +1,7 @@
 //! A table as a grid: rows and columns by axes; in each grid cell a number, its percentage of the baseline,
 //! and notes.
 
+use super::groups::compared_axes;
 use super::precision::Precision;
 use super::{cells_of, further_metrics, groups, named, unit, value};
 use crate::model::{CellReport, Comparison, Flag, OutcomeWord, SuiteReport, TableCell, TableReport};
@@ -9,7 +10,7 @@ use crate::words::{self, NOT_MEASURED, outcome_name};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
 use linerate_analysis::stats::verdict::{FALSE_DISCOVERY, Verdict};
-use linerate_model::Better;
+use linerate_model::{BUILD_AXIS, Better};
 use std::collections::BTreeSet;
 
 #[derive(Debug)]
@@ -96,14 +97,16 @@ fn sign(verdict: Verdict) -> &'static str {
 
 /// Lays a table out, its rows in the order of its groups.
 pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'a> {
-    let axes = RowAxes::for_table(suite, table);
+    let turned = turned(suite, table);
+    let shown = turned.as_ref().unwrap_or(table);
+    let axes = RowAxes::for_table(suite, shown);
     let (usual, precision) = (usual_rounds(table), Precision::for_table(table));
     let columns =
-        in_order(&table.column_values, cells_of(suite, table).map(|cell| value(cell, &table.columns)));
+        in_order(&shown.column_values, cells_of(suite, table).map(|cell| value(cell, &shown.columns)));
     let mut rows: Vec<(RowKey, GridRow)> = Vec::new();
     for entry in &table.cells {
         let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
-        let column = columns.iter().position(|c| *c == value(cell, &table.columns)).unwrap_or(0);
+        let column = columns.iter().position(|c| *c == value(cell, &shown.columns)).unwrap_or(0);
         let grid_cell = grid_cell(cell, entry, usual, &precision);
         let key = axes.key(cell, entry, column, &rows);
         let at = rows.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
@@ -115,16 +118,34 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
     }
     let groups = groups(suite, table);
     let members = groups.iter().flat_map(|group| &group.members);
-    let order = in_order(&[], members.map(|member| value(member.cell, &table.rows)));
+    let order = in_order(&[], members.map(|member| value(member.cell, &shown.rows)));
     rows.sort_by_key(|(key, _)| order.iter().position(|value| *value == key.value));
     Grid {
         title: &table.title,
         caption: caption(suite, table, usual),
-        corner: format!("{} \\ {}", table.rows, table.columns),
+        corner: format!("{} \\ {}", shown.rows, shown.columns),
         columns: columns.iter().map(|value| named::short(value)).collect(),
         rows: rows.into_iter().map(|(_, row)| row).collect(),
         notes: &table.notes,
     }
+}
+
+/// The table with rows and columns exchanged, where what is compared is in more columns than there are rows:
+/// competitors are rows, and sorted. `None` where they are rows already.
+fn turned(suite: &SuiteReport, table: &TableReport) -> Option<TableReport> {
+    let number =
+        |axis: &str| cells_of(suite, table).map(|cell| value(cell, axis)).collect::<BTreeSet<String>>().len();
+    let compared = compared_axes(suite, table);
+    // Builds are columns.
+    let is_in_columns = compared.contains(&table.columns) && !compared.contains(&table.rows);
+    let is_in_columns = is_in_columns && table.columns != BUILD_AXIS;
+    (is_in_columns && number(&table.columns) > number(&table.rows)).then(|| TableReport {
+        rows: table.columns.clone(),
+        columns: table.rows.clone(),
+        row_values: table.column_values.clone(),
+        column_values: table.row_values.clone(),
+        ..table.clone()
+    })
 }
 
 /// Identifies a row: a value of the row axis, and values of further axes where one value is not unique.
@@ -208,7 +229,7 @@ pub(crate) fn usual_rounds(table: &TableReport) -> Option<u32> {
 }
 
 fn grid_cell(cell: &CellReport, entry: &TableCell, usual: Option<u32>, precision: &Precision) -> GridCell {
-    let number = match precision.value(entry) {
+    let number = match Precision::value(entry) {
         Some(number) => number,
         _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
         _ if cell.flags.contains(&Flag::NotMeasured) => NOT_MEASURED.to_owned(),
@@ -282,6 +303,23 @@ pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) ->
     .collect()
 }
 
+/// Nothing in the table is a performance.
+fn words_of_cost(table: &TableReport) -> bool {
+    let mut all = table.quantity().into_iter().chain(further_metrics(table));
+    all.all(words::is_cost)
+}
+
+/// Such as `, of 6 to 26 units`: of how many units the ratios of a table are.
+pub(crate) fn of_units(table: &TableReport) -> String {
+    let n = || table.cells.iter().filter_map(|cell| Some(cell.vs_baseline.as_ref()?.n));
+    match (n().min(), n().max()) {
+        (Some(1), Some(1)) => ", of one unit".to_owned(),
+        (Some(least), Some(most)) if least == most => format!(", of {most} units"),
+        (Some(least), Some(most)) => format!(", of {least} to {most} units"),
+        _ => String::new(),
+    }
+}
+
 fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
     let has_several = !further_metrics(table).is_empty();
     let better = match table.better {
@@ -294,7 +332,9 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
         common_axes(suite, table, with).map_or(String::new(), |axes| format!("; {what} {axes}"))
     };
     let share = [
-        named("percent of the performance of", |cell| Some(&cell.vs_baseline.as_ref()?.with)),
+        named(if words_of_cost(table) { "compared with" } else { "percent of the performance of" }, |cell| {
+            Some(&cell.vs_baseline.as_ref()?.with)
+        }),
         named("limit:", |cell| Some(&cell.vs_limit.as_ref()?.with)),
         named("reference:", |cell| Some(&cell.vs_reference.as_ref()?.with)),
     ]
@@ -305,8 +345,9 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     let how = match usual {
         None => return format!("in {unit}, {better}; nothing was measured"),
         Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => format!(
-            "in {unit}, {better}; baseline: {}; other rows: that value by their ratio",
-            words::of_trials(n)
+            "in {unit}, {better}; baseline: {}; other rows: that value by their ratio{}",
+            words::of_trials(n),
+            of_units(table)
         ),
         Some(n) if n < FEWEST_ROUNDS => format!("median and range in {unit}, {better}; n={n}"),
         Some(n) => format!("median and 95 % interval in {unit}, {better}; n={n}"),

@@ -212,6 +212,8 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
         named::named(key.0.iter().filter(varies))
     };
     let ids = Marks::in_table(table);
+    // linerate's own systems are beside the others, and not before them.
+    groups.sort_by_key(|(_, cells)| cells.iter().all(|(cell, _)| is_of_own(cell)));
     groups
         .into_iter()
         .map(|(key, cells)| {
@@ -220,7 +222,10 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
                 label,
                 cell,
                 entry,
-                part: ids.part(&cell.id),
+                part: match ids.part(&cell.id) {
+                    Part::Competitor if is_no_choice(table, &compared, cell) => Part::Reference,
+                    part => part,
+                },
                 is_apart: false,
                 is_own: false,
                 tier: None,
@@ -235,17 +240,31 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
         .collect()
 }
 
+/// The suite says that nobody chooses the cell.
+fn is_no_choice(table: &TableReport, compared: &BTreeSet<String>, cell: &CellReport) -> bool {
+    let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
+    values.any(|value| table.no_choice.iter().any(|other| other == value))
+}
+
+/// All systems of a cell are linerate's own.
+fn is_of_own(cell: &CellReport) -> bool {
+    !cell.systems.is_empty() && cell.systems.iter().all(|system| system.own.is_some())
+}
+
 /// Values of an axis that stand for nothing in its place.
 const NOTHING: [&str; 2] = ["direct", "none"];
-/// The axis whose values add to each other, so the first is no choice beside the others.
+/// The axis whose values add to each other, and the first of them, which is no choice beside the others.
 const LAYER: &str = "layer";
+const PLAIN: [&str; 3] = ["tcp", "udp", "http"];
 
 /// Limits, references and what was not compared always; others only where something is left to choose.
 fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alternative<'_>]) {
     let is_of_layers = table.rows == LAYER || table.columns == LAYER;
     let is_nothing = |cell: &CellReport| {
         let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
-        is_of_layers && compared.contains(LAYER) || values.any(|value| NOTHING.contains(&value))
+        let is_plain = cell.axes.get(LAYER).is_some_and(|layer| PLAIN.contains(&layer));
+        let is_plain = is_of_layers && compared.contains(LAYER) && is_plain;
+        is_plain || values.any(|value| NOTHING.contains(&value)) || is_no_choice(table, compared, cell)
     };
     let compared_here = members.iter().any(|member| member.entry.vs_baseline.is_some());
     let is_mark = |member: &Alternative<'_>| match member.part {
@@ -297,7 +316,7 @@ fn sort(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alterna
 }
 
 /// The axes in which cells differ from their baselines; those of the rows where nothing was compared.
-fn compared_axes(suite: &SuiteReport, table: &TableReport) -> BTreeSet<String> {
+pub(super) fn compared_axes(suite: &SuiteReport, table: &TableReport) -> BTreeSet<String> {
     let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
     let differing = |entry: &TableCell| {
         let (cell, with) = (cell(&entry.id)?, cell(&entry.vs_baseline.as_ref()?.with)?);

@@ -3,6 +3,7 @@
 mod accuracy;
 mod address;
 mod answer;
+mod beside;
 mod costs;
 mod details;
 mod facts;
@@ -21,10 +22,12 @@ mod transport;
 pub(super) use address::anchor;
 pub(super) use answer::{GroupAnswer, Phrase, Sentence, answer, answers, further_metrics, place, unit};
 pub(super) use details::{Depth, details, facts_of};
-pub(super) use facts::{HOW_TO_READ, exceptions, first_line, host, hosts, progress, time, versions, warning};
-pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, usual_rounds, with_cpu_mark};
+pub(super) use facts::{
+    HOW_TO_READ, disturbance, exceptions, first_line, host, hosts, progress, time, versions, warning,
+};
+pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, of_units, usual_rounds, with_cpu_mark};
 pub(super) use groups::{Alternative, Group, Part, groups, groups_by_what_is_known};
-pub(super) use named::named;
+pub(super) use named::{named, short};
 pub(super) use precision::Precision;
 pub(super) use sentences::{sentences, warnings};
 pub(super) use text_table::TextTable;

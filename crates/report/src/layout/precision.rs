@@ -11,7 +11,6 @@ pub(crate) struct Precision {
     ratios: Vec<(Option<Quantity>, Digits)>,
     /// The table's first metric.
     first: Option<Quantity>,
-    has_ratios: bool,
 }
 
 impl Precision {
@@ -28,21 +27,18 @@ impl Precision {
             let found = compared().filter(|(of, _)| *of == metric).map(|(_, found)| found);
             (metric, Digits::of_ratios(found.map(|found| (found.ratio, Ends::from(found)))))
         };
-        Self {
-            ratios: metrics.into_iter().map(of_metric).collect(),
-            first: table.quantity(),
-            has_ratios: table.cells.iter().any(TableCell::is_by_ratio),
-        }
+        Self { ratios: metrics.into_iter().map(of_metric).collect(), first: table.quantity() }
     }
 
-    /// The number of a row: `0.5312 (0.5101 to 0.5466)`. `None` without one.
-    pub(crate) fn value(&self, entry: &TableCell) -> Option<String> {
-        Some(words::value(entry.metric, entry.value?, ends(entry, self.has_ratios)))
+    /// The number of a row: `0.5312 (0.5101 to 0.5466)`, of few trials `0.5312 (n=3, 0.51 to 0.55)`. `None`
+    /// without one.
+    pub(crate) fn value(entry: &TableCell) -> Option<String> {
+        Some(words::value(entry.metric, entry.value?, ends(entry)))
     }
 
     /// A small rate of bits, with a unit of its own: `9.332 (9.311 to 9.342) Mbit/s`.
-    pub(crate) fn small_rate(&self, quantity: Option<Quantity>, entry: &TableCell) -> Option<String> {
-        words::small_rate(quantity, entry.value?, ends(entry, self.has_ratios))
+    pub(crate) fn small_rate(quantity: Option<Quantity>, entry: &TableCell) -> Option<String> {
+        words::small_rate(quantity, entry.value?, ends(entry))
     }
 
     /// Performance in percent of the baseline's, `73.1 % (71.0 to 74.9)`; of a cost, such as a latency,
@@ -72,9 +68,9 @@ impl Precision {
     }
 }
 
-/// Beside ratios the range of a few trials would look like their intervals: it is among the details.
-fn ends(entry: &TableCell, has_ratios: bool) -> Ends {
-    let range = entry.alone.filter(|_| !has_ratios).and_then(|alone| Some((alone.n, alone.range?)));
+/// The interval, or the range of a few trials, with their number. A row by its ratio has none of its own.
+fn ends(entry: &TableCell) -> Ends {
+    let range = entry.alone.filter(|_| !entry.is_by_ratio()).and_then(|alone| Some((alone.n, alone.range?)));
     match (entry.ci95, range) {
         (Some(interval), _) => Ends::Interval(interval),
         (None, Some((n, range))) => Ends::RangeOf(n, range),

@@ -3,11 +3,13 @@
 use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups, groups_by_what_is_known};
 use crate::build;
 use crate::fixture::{journal, run, trials};
-use crate::model::{Comparison, DatagramReport, DuetReport, Report, SoloRatio};
+use crate::model::{
+    Comparison, DatagramReport, DuetReport, LOAD_AXIS, Quantity, Report, SoloRatio, TableCell, TableUnit,
+};
 use linerate_analysis::judge::Flag;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_contract::Role;
-use linerate_model::PlannedSystem;
+use linerate_model::{Metric, PlannedSystem};
 
 fn report() -> Report {
     build(&run(), &journal(&run(), &trials()))
@@ -113,7 +115,7 @@ fn a_group_without_a_number_is_last_and_one_without_a_comparison_before_it() {
 fn the_answer_says_what_each_costs_and_what_is_missing() {
     let answer = all(&report(), 0, 0, 0);
     assert!(answer[0].starts_with("iptables costs 1"), "{answer:#?}");
-    assert!(answer[1].starts_with("direct alone: 0.13"), "{answer:#?}");
+    assert!(answer[1].starts_with("direct alone: 14,630 (14,450 to 14,780) operations/s"), "{answer:#?}");
     assert!(answer.iter().any(|sentence| sentence.starts_with("Nearest to the limit: ")), "{answer:#?}");
     let absent = "Without a number: sslh-ev (the reason is below the tables).";
     assert_eq!(answer.last().map(String::as_str), Some(absent));
@@ -223,4 +225,99 @@ fn all_numbers_of_a_cell_are_listed_with_their_names() {
     for name in ["n", "of limit", "relay CPU µs/op", "p99.9 µs", "bound by", "flags"] {
         assert!(names.iter().any(|other| other == name), "{name}: {names:?}");
     }
+}
+
+#[test]
+fn a_baseline_with_nothing_in_place_of_what_is_compared_is_no_choice() {
+    let mut report = report();
+    // The baseline has the name of a system, as that of tunnels has.
+    for cell in &mut report.suites[0].cells {
+        cell.axes
+            .0
+            .iter_mut()
+            .filter(|(_, value)| value == "direct")
+            .for_each(|(_, value)| *value = "plain".into());
+    }
+    assert!(!all(&report, 0, 0, 0)[0].contains(" costs "), "{:?}", all(&report, 0, 0, 0));
+    report.suites[0].tables[0].no_choice = ["plain", "iptables"].map(str::to_owned).into();
+    let answer = all(&report, 0, 0, 0);
+    assert!(answer[0].starts_with("haproxy-http costs 38 % of the speed of plain, sslh"), "{answer:?}");
+    assert!(answer.iter().any(|line| line.starts_with("For reference: iptables, 83.2 % ")), "{answer:?}");
+}
+
+#[test]
+fn values_of_a_parameter_are_no_competitors() {
+    let mut report = report();
+    let renamed = |value: &mut String| {
+        let loss = [("direct", "0"), ("iptables", "1%"), ("haproxy-http", "2%"), ("sslh-select", "5%")];
+        let loss = loss.into_iter().chain([("sslh-ev", "8%")]).collect::<Vec<_>>();
+        *value = loss.iter().find(|(old, _)| old == value).map_or("9%", |(_, new)| new).to_owned();
+    };
+    for cell in &mut report.suites[0].cells {
+        cell.axes.0.iter_mut().filter(|(axis, _)| axis == "path").for_each(|(_, value)| renamed(value));
+    }
+    let latency = all(&report, 0, 1, 0);
+    let lead = "path 0 has 334.8 microseconds; beside it path 2% +62 %, path 5% +76 %.";
+    assert_eq!(latency[0], lead, "{latency:?}");
+}
+
+#[test]
+fn rows_under_loads_of_their_own_are_told_with_their_rates() {
+    let mut report = report();
+    let table = &mut report.suites[0].tables[0];
+    let quantity = |metric| Quantity { metric, operations: None };
+    let rates: Vec<TableCell> = table.cells.clone();
+    for (cell, metric) in table.cells.iter_mut().zip(std::iter::repeat(Metric::P99Latency)) {
+        (cell.metric, cell.value) = (Some(quantity(metric)), cell.value.map(|rate| 1e6 / rate));
+        (cell.ci95, cell.alone) = (None, None);
+    }
+    let rates = rates.into_iter();
+    table
+        .cells
+        .extend(rates.map(|cell| TableCell { metric: Some(quantity(Metric::OperationsPerSecond)), ..cell }));
+    (table.unit, table.rows) = (TableUnit::OfRow, LOAD_AXIS.to_owned());
+    let answer = all(&report, 0, 0, 0);
+    assert!(
+        answer[0].starts_with("p99 latency: iptables ")
+            && answer[0].ends_with("direct 68.33 µs at 14,630/s.")
+    );
+    assert!(answer[1].starts_with("Not ranked: each row has a load of its own"), "{answer:?}");
+}
+
+#[test]
+fn linerates_own_systems_are_behind_the_others_and_beside_a_competitor_that_is_alone() {
+    let mut report = report();
+    let own = || PlannedSystem { own: Some("a test".to_owned()), ..PlannedSystem::default() };
+    for cell in report.suites[0].cells.iter_mut().filter(|cell| cell.id.starts_with("nginx/")) {
+        cell.systems = vec![own()];
+    }
+    let of = groups(&report.suites[0], &report.suites[0].tables[0]);
+    assert_eq!(of[0].label, "server apache");
+    for cell in &mut report.suites[0].cells {
+        let name = if cell.id.ends_with("/direct") { "ab" } else { "native" };
+        let own = (name == "native").then(|| "a test".to_owned());
+        let name = name.to_owned();
+        cell.systems = vec![PlannedSystem { role: Role::Client, name, own, ..PlannedSystem::default() }];
+        cell.axes
+            .0
+            .iter_mut()
+            .filter(|(_, value)| value == "direct")
+            .for_each(|(_, value)| *value = "ab".into());
+    }
+    let answer = all(&report, 0, 0, 0);
+    assert!(
+        answer[0].starts_with("ab has 14,630 operations/s; linerate's own iptables 83.2 % of it."),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn competitors_in_columns_become_rows_that_are_sorted() {
+    let mut report = report();
+    let table = &mut report.suites[0].tables[0];
+    std::mem::swap(&mut table.rows, &mut table.columns);
+    std::mem::swap(&mut table.row_values, &mut table.column_values);
+    let grid = super::grid(&report.suites[0], &report.suites[0].tables[0]);
+    assert_eq!((grid.corner.as_str(), grid.columns.len()), ("path \\ server", 2));
+    assert_eq!((grid.rows[0].label.as_str(), grid.rows[4].label.as_str()), ("iptables", "direct"));
 }

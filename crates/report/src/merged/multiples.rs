@@ -40,7 +40,7 @@ fn multiple(forest: &Forest, background: &str, cell: &MergedCell, on_hosts: &[On
                     (forest.drawing(background, over.median, over.range, ""))
                 }
             }
-            div.host { span {} span {} (forest.scale()) }
+            div.host { span {} span {} (forest.scale(false)) }
         }
     }
 }

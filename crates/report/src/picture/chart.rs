@@ -49,6 +49,8 @@ const NAMESPACE: &str = "http://www.w3.org/2000/svg";
 /// Widths of a desktop's drawing and of a phone's, on which a label is above its bar.
 pub(crate) const WIDE: f64 = 860.0;
 pub(crate) const NARROW: f64 = 360.0;
+/// The width of a file, which a phone shows with letters that can be read.
+const FILE: f64 = 420.0;
 
 /// Places in a drawing of one width.
 struct Frame {
@@ -92,7 +94,7 @@ const FOOT: f64 = 52.0;
 impl Chart {
     /// As a file.
     pub(crate) fn file(&self) -> String {
-        format!("{}\n", self.draw(WIDE, Some(STYLE), "picture").into_string())
+        format!("{}\n", self.draw(FILE, Some(STYLE), "picture").into_string())
     }
 
     /// A drawing inside a page, of this id.

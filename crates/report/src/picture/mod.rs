@@ -14,7 +14,7 @@ use crate::words;
 use chart::Row;
 use linerate_analysis::judge::pairs::{Finding, Measure};
 use linerate_analysis::stats::verdict::Verdict;
-use linerate_model::{Better, Metric};
+use linerate_model::Better;
 
 /// The picture as an SVG file.
 pub(crate) fn render(report: &Report, _: Style) -> String {
@@ -63,8 +63,8 @@ fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &G
     let row = |member: &Alternative<'_>| Row {
         label: member.label.clone(),
         text: text(&drawn, member),
-        value: member.entry.value.map(|value| drawn.value(value)),
-        ends: member.entry.ci95.map(|ends| ordered(ends.map(|end| drawn.value(end)))),
+        value: member.entry.value,
+        ends: member.entry.ci95.or_else(|| member.entry.alone?.range),
         // All that are tied for first; nothing where there is no order.
         class: if member.tier == Some(1) { "first" } else { "" },
         is_apart: member.is_apart,
@@ -89,44 +89,29 @@ fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &G
 fn compared_with(drawn: &Drawn, group: &Group<'_>) -> String {
     let has_ratio = group.members.iter().any(|member| member.entry.vs_baseline.is_some());
     let Some(baseline) = group.baseline().filter(|_| has_ratio) else { return String::new() };
-    let word = if drawn.is_latency() { "against" } else { "of" };
+    let word = if drawn.is_cost() { "against" } else { "of" };
     format!("{word} {}", baseline.label)
 }
 
-/// A quantity as a chart shows it: a time for a number of operations becomes a rate, so that a longer bar is
-/// better.
+/// A quantity as a chart shows it.
 struct Drawn {
     name: String,
     is_right_better: bool,
-    operations: Option<u64>,
     shown: Option<Quantity>,
 }
 
 impl Drawn {
-    fn new(quantity: Option<Quantity>) -> Self {
-        let operations =
-            quantity.filter(|quantity| quantity.metric == Metric::Seconds).and_then(|q| q.operations);
-        let rate = || Quantity { metric: Metric::OperationsPerSecond, operations: None };
-        let shown = if operations.is_some() { Some(rate()) } else { quantity };
+    fn new(shown: Option<Quantity>) -> Self {
         Self {
-            name: shown.map(words::metric).unwrap_or_default().replace("operations", "requests"),
+            name: shown.map(words::metric).unwrap_or_default(),
             is_right_better: shown.is_some_and(|quantity| quantity.metric.better() == Better::Higher),
-            operations,
             shown,
         }
     }
 
-    fn is_latency(&self) -> bool {
-        self.shown.is_some_and(|quantity| quantity.metric.is_latency())
+    fn is_cost(&self) -> bool {
+        self.shown.is_some_and(words::is_cost)
     }
-
-    fn value(&self, value: f64) -> f64 {
-        self.operations.map_or(value, |operations| operations as f64 / value)
-    }
-}
-
-fn ordered([a, b]: [f64; 2]) -> [f64; 2] {
-    [a.min(b), a.max(b)]
 }
 
 /// The value, and the ratio with its mark, without intervals: `8,990` and `42.1 % ▼`.
@@ -136,12 +121,14 @@ fn text(drawn: &Drawn, member: &Alternative<'_>) -> [String; 2] {
     };
     let share = member.entry.vs_baseline.as_ref().map(|found| {
         let share =
-            if drawn.is_latency() { longer(found.ratio, Ends::Unknown) } else { brief_percent(found.ratio) };
+            if drawn.is_cost() { longer(found.ratio, Ends::Unknown) } else { brief_percent(found.ratio) };
         format!("{share} {}", layout::mark(found))
     });
     let truth = member.entry.vs_truth.as_ref().map(brief_error);
-    let share = share.or(truth).unwrap_or_else(|| member.part.name().to_owned());
-    [words::value(drawn.shown, drawn.value(value), Ends::Unknown), share]
+    // A longer text would take the room of names on a phone.
+    let n = member.entry.alone.map(|alone| format!("n={}", alone.n));
+    let share = share.or(truth).or(n).unwrap_or_else(|| member.part.name().to_owned());
+    [words::value(drawn.shown, value, Ends::Unknown), share]
 }
 
 fn words_of(sentence: &Sentence) -> String {
@@ -242,8 +229,12 @@ mod tests {
         let report = build(&run(), &journal(&run(), &trials()));
         let chart = of_suite(&report, &report.suites[0]).unwrap();
         assert!(chart.title.starts_with("iptables costs 1"), "{}", chart.title);
-        assert_eq!((chart.axis.as_str(), chart.is_right_better), ("requests/s", Some(true)));
-        assert_eq!(chart.heads, ["requests/s", "of direct"]);
+        assert_eq!((chart.axis.as_str(), chart.is_right_better), ("operations/s", Some(true)));
+        assert_eq!(chart.heads, ["operations/s", "of direct"]);
+        assert_eq!(
+            chart.about, "2000 requests, 5 at a time (server nginx)",
+            "no other unit than the axis has"
+        );
         let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!((labels.len(), labels[0], labels[4], labels[5]), (6, "iptables", "direct", "limit"));
         let choices: Vec<f64> =

@@ -92,7 +92,11 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
     };
     let rounds = match usual {
         Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => {
-            format!("; baseline: {}", words::of_trials(n))
+            format!(
+                "; baseline: {}; others: its value by their ratio{}",
+                words::of_trials(n),
+                layout::of_units(table)
+            )
         }
         Some(n) => format!("; n={n}"),
         None => String::new(),
@@ -119,7 +123,7 @@ fn row(
 ) -> CompactRow {
     let Alternative { cell, entry, part, .. } = member;
     let absent = entry.value.is_none().then_some(Colour::Absent);
-    let value = precision.value(entry).unwrap_or_else(|| outcome_name(cell.outcome).to_owned());
+    let value = Precision::value(entry).unwrap_or_else(|| outcome_name(cell.outcome).to_owned());
     let bar = entry.value.filter(|_| *part != Part::Limit).map(|value| bar(value / most));
     let (ratio, colour) = ratio(table, member, precision);
     let cpu = entry.vs_baseline.as_ref();

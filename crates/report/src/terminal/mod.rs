@@ -95,7 +95,7 @@ fn answer_of_servers(report: &Report, answer: &Answer, style: Style) -> String {
         let fits = console::measure_text_width(line) <= width;
         let _ = writeln!(text, "{}", indented(&if fits { line.clone() } else { wrapped(line, width) }));
     }
-    let _ = writeln!(text, "{INDENT}{}", answer.facts);
+    let _ = writeln!(text, "{}", indented(&wrapped(&answer.facts, width(style) - INDENT.len())));
     for doubt in answer.doubts.iter().chain(&layout::warning(report)) {
         let _ = writeln!(text, "{}", indented(&wrapped(doubt, width(style) - INDENT.len())));
     }

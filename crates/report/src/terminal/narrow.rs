@@ -72,7 +72,7 @@ mod tests {
         let headers = ["by request", "responses", "failed", "p50 µs", "change", "95 % interval", "p99 µs"];
         let row = ["GET /a/long/path", "24,000 -> 24,000", "0 -> 0", "120 -> 150", "+25 %", "(+24 to +26)"];
         let row = row.into_iter().chain(["300 -> 400"]).map(str::to_owned).collect();
-        let table = TextTable::new("by request (half load)", headers).with_rows([row].into_iter());
+        let table = TextTable::new("by request at 7,000/s", headers).with_rows([row].into_iter());
         for (width, left_out) in [(100, vec![]), (80, vec!["24,000"]), (60, vec!["24,000", "300 -> 400"])] {
             let text = requests_text(&table, Style { width: Some(width), ..Style::default() });
             assert_eq!(text.trim_end().lines().count(), 3, "{width}: {text}");

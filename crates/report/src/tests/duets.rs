@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixture::read;
+use crate::numbers::Digits;
 use linerate_analysis::judge::{self, Comparisons, SortedJournal};
 use linerate_analysis::stats::duet::log_ratio;
 use linerate_analysis::stats::ratio::RatioEstimate;
@@ -239,12 +240,13 @@ fn a_row_is_the_baselines_value_by_the_ratio_in_each_format_and_a_warning_has_wh
     let mut run = of_pairs(&[IPTABLES, CONTROL]);
     run.suites[0].tables.truncate(1);
     run.suites[0].tables[0].cells.truncate(2);
-    // Alone it needs 0.163 s, more than the 0.137 s of the baseline; beside it, it is faster.
+    // Alone it has 12,260 operations/s, less than the 14,630 of the baseline; beside it, it is faster.
     let duets = duets(IPTABLES, 1.25);
     let of_rounds = |rounds: &[u32]| {
         let those = trials().into_iter().filter(|unit| rounds.contains(&unit.number));
         build(&run, &those.chain(duets.clone()).collect::<Vec<_>>())
     };
+    let number = |value: f64| Digits::OF_VALUES.text(value, Ends::Unknown);
     // In round 3 is an outlier, which hides all else among three.
     for (rounds, end) in [(&[1, 2, 3, 4, 5, 6, 7][..], "no verdict"), (&[1, 2, 4], "the row shows the pairs")]
     {
@@ -253,15 +255,15 @@ fn a_row_is_the_baselines_value_by_the_ratio_in_each_format_and_a_warning_has_wh
         let (value, alone) = (entry.value.unwrap(), entry.alone.unwrap().value);
         let (found, direct) = (entry.vs_baseline.as_ref().unwrap(), cell(&report, "nginx/direct"));
         assert!(
-            alone > 0.15 && (value * found.ratio / direct.value.unwrap() - 1.0).abs() < 1e-12,
+            alone < 13_000.0 && (value / found.ratio / direct.value.unwrap() - 1.0).abs() < 1e-12,
             "{entry:?}"
         );
         assert_eq!(cell(&report, "nginx/iptables").value, Some(value));
-        let (text, shown) = (render(&report, "terminal", Style::default()), format!("{value:.4}"));
+        let (text, shown) = (render(&report, "terminal", Style::default()), number(value));
         let row = |name: &str| text.lines().find(|line| line.starts_with(&format!(" {name} "))).unwrap();
         let bar = |name: &str| row(name).chars().filter(|c| ('█'..='▏').contains(c)).count();
-        assert!(row("iptables").contains(&shown) && !text.contains(&format!("{alone:.4}")), "{text}");
-        assert!(bar("iptables") < bar("direct"), "{text}");
+        assert!(row("iptables").contains(&shown) && !text.contains(&number(alone)), "{text}");
+        assert!(bar("iptables") > bar("direct"), "{text}");
         for name in ["terminal", "md", "html"] {
             let text =
                 render(&report, name, Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,5 +1,6 @@
 //! The load of an open loop, and what its units did of it.
 
+use super::finding::Finding;
 use super::pair::OfferedLoad;
 use linerate_contract::Counts;
 use linerate_model::{PlannedRate, Unit};
@@ -39,5 +40,16 @@ pub(super) fn offered(
         // The number of Poisson arrivals has a standard deviation of its square root.
         keeps_up[build] = operations >= KEEPS_UP * due - 4.0 * due.sqrt() || median < OF_LAG * behind;
     }
-    OfferedLoad { per_second, share, capacity, done, keeps_up }
+    OfferedLoad { per_second, share, capacity, of_capacities: None, done, keeps_up }
+}
+
+impl OfferedLoad {
+    /// The load beside the capacities of both sides, as the rate of a closed loop says.
+    pub(super) fn beside(self, rate: Option<&Finding>) -> Self {
+        let of_capacities = rate.and_then(|rate| {
+            let of_base = self.share.or_else(|| Some(self.per_second as f64 / rate.values?[0]))?;
+            Some([of_base, of_base / rate.ratio])
+        });
+        Self { of_capacities, ..self }
+    }
 }

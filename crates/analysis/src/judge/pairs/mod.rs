@@ -83,7 +83,9 @@ pub(crate) fn judge_until(run: &Run, units: &[Unit], last: u32) -> Option<Judgem
     let judged = |pair: Compared<'_>| {
         let of_pair = crossings.by_ref().take(pair.series.len()).collect::<Vec<_>>();
         let second_load = second_loads.next().flatten();
-        JudgedPair { second_load, ..pair.judged(plan, &looks, &of_pair, &rules) }
+        let pair = pair.judged(plan, &looks, &of_pair, &rules);
+        let second_load = second_load.map(|second| second.beside(pair.findings.rate()));
+        JudgedPair { second_load, ..pair }
     };
     let pairs = compared.into_iter().map(judged).collect();
     Some(Judgement { pairs, control: control.map(|control| control.estimate), is_void, spread, tests })

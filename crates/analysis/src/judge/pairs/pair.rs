@@ -85,6 +85,9 @@ pub struct OfferedLoad {
     /// Operations per second of the baseline in a closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<f64>,
+    /// The part of the capacity of base and of head that it is; absent where no closed loop measured both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_capacities: Option<[f64; 2]>,
     /// Operations per second of base and head in all units together.
     pub done: [f64; 2],
     /// Whether they are as many as were due.

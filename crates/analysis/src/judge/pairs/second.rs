@@ -70,6 +70,13 @@ pub(super) fn judge<'a>(
         .collect()
 }
 
+impl SecondLoad {
+    /// The load beside the capacities that a closed loop has found.
+    pub(super) fn beside(self, rate: Option<&Finding>) -> Self {
+        Self { load: self.load.beside(rate), ..self }
+    }
+}
+
 impl<'a> Second<'a> {
     fn new(pair: &'a Compared<'a>, journal: &SortedJournal<'a>) -> Option<Self> {
         let place = &pair.place;

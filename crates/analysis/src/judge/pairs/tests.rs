@@ -212,6 +212,9 @@ fn a_second_load_is_judged_by_itself_and_decides_nothing() {
     assert_eq!((&both.findings, both.tried), (&alone.findings, 12));
     let second = both.second_load.unwrap();
     assert_eq!((second.load.per_second, second.units, second.load.keeps_up), (5_000, 12, [true; 2]));
+    // It is half of the baseline's capacity, and as much more of the other's as that is slower.
+    let ratio = both.findings.rate().unwrap().ratio;
+    assert_eq!(second.load.of_capacities, Some([0.5, 0.5 / ratio]));
     let by = |measure| second.findings.by(measure).unwrap();
     for (measure, ratio, base) in
         [(Measure::P50, 1.3, 100.0), (Measure::P99, 1.3, 900.0), (Measure::Cpu, 1.2, 30.0)]

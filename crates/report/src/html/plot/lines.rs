@@ -1,5 +1,6 @@
 //! A figure of lines, with bands, in a frame with two axes and a legend.
 
+use super::colours::Colours;
 use crate::axis::{Axis, px, short};
 use crate::numbers::plain;
 use maud::{Markup, html};
@@ -15,8 +16,6 @@ pub(super) const LEFT: f64 = 58.0;
 pub(super) const RIGHT: f64 = WIDTH - 22.0;
 pub(super) const TOP: f64 = 10.0;
 pub(super) const BOTTOM: f64 = HEIGHT - 42.0;
-/// Colours with dashes in the style sheet; further lines are wide ones of the same colours.
-const STYLES: usize = 8;
 /// The best lines are drawn; the others when a reader opens their list.
 const SHOWN: usize = 5;
 
@@ -44,10 +43,13 @@ pub(super) struct PlotLine {
 }
 
 impl LinePlot {
-    pub(super) fn markup(&self, id: &str) -> Markup {
+    pub(super) fn markup(&self, id: &str, colours: &Colours) -> Markup {
         let (title, text) = (format!("{id}~t"), format!("{id}~d"));
         let lines = self.sorted();
-        let (shown, more) = lines.split_at(lines.len().min(SHOWN));
+        let classes = colours.classes(&lines);
+        let all: Vec<(&PlotLine, &str)> =
+            lines.iter().zip(&classes).map(|(line, class)| (*line, class.as_str())).collect();
+        let (shown, more) = all.split_at(all.len().min(SHOWN));
         html! {
             figure.plot id=(id) {
                 svg role="img" aria-labelledby=(title) aria-describedby=(text)
@@ -55,8 +57,8 @@ impl LinePlot {
                     title id=(title) { (self.title) }
                     desc id=(text) { (self.text()) }
                     (self.frame())
-                    @for (i, line) in lines.iter().enumerate() {
-                        g class={ (style(i)) @if i >= SHOWN { " more" } } data-name=(line.name) {
+                    @for (i, (line, class)) in all.iter().enumerate() {
+                        g class={ (class) @if i >= SHOWN { " more" } } data-name=(line.name) {
                             @if line.band.len() > 1 { path.area d=(self.area(line)) {} }
                             path.line d=(self.path(&line.points)) {}
                             @if line.has_dots { path.point d=(self.dots(line)) {} }
@@ -66,9 +68,9 @@ impl LinePlot {
                 }
                 figcaption {
                     strong { (self.title) } " " (self.caption)
-                    (legend(shown, 0, self.ideal.len() > 1))
+                    (legend(shown, self.ideal.len() > 1))
                     @if !more.is_empty() {
-                        details.lines { summary { (more.len()) " more" } (legend(more, SHOWN, false)) }
+                        details.lines { summary { (more.len()) " more" } (legend(more, false)) }
                     }
                 }
             }
@@ -142,20 +144,16 @@ impl LinePlot {
     }
 }
 
-/// Colour and dash of each line, with its name; `first` lines are in another list.
-fn legend(lines: &[&PlotLine], first: usize, has_ideal: bool) -> Markup {
+/// Colour and dash of each line, with its name.
+fn legend(lines: &[(&PlotLine, &str)], has_ideal: bool) -> Markup {
     html! {
         ul.legend {
-            @for (i, line) in lines.iter().enumerate() {
-                li data-name=(line.name) { (sample(&style(first + i), "line")) " " (line.name) }
+            @for (line, class) in lines {
+                li data-name=(line.name) { (sample(class, "line")) " " (line.name) }
             }
             @if has_ideal { li { (sample("", "ideal")) " in proportion" } }
         }
     }
-}
-
-fn style(i: usize) -> String {
-    format!("s s{}{}", i % STYLES, if i < STYLES { "" } else { " wide" })
 }
 
 fn sample(class: &str, line: &str) -> Markup {
@@ -190,7 +188,7 @@ mod tests {
             is_higher_better: true,
             ideal: vec![(1.0, 10.0), (2.0, 20.0)],
         };
-        let markup = plot.markup("p").into_string();
+        let markup = plot.markup("p", &Colours::new(&[])).into_string();
         assert!(markup.contains("<title id=\"p~t\">Rate</title>"), "{markup}");
         assert!(markup.contains("operations/s by threads. a: 10.0 to 30.0. "), "{markup}");
         assert!(markup.contains("M258 162L458 10"), "{markup}");

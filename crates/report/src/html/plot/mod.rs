@@ -8,12 +8,14 @@
 //! | layers | tables that compare layers |
 
 mod by_axis;
+mod colours;
 mod history;
 mod lines;
 mod over_time;
 mod percentiles;
 mod waterfall;
 
+pub(super) use colours::Colours;
 pub(crate) use history::{HistoryMark, history};
 
 use super::anchor;
@@ -26,7 +28,7 @@ use maud::{Markup, html};
 const OPEN_GROUPS: usize = 2;
 
 /// Empty if the table allows none.
-pub(super) fn figures(suite: &SuiteReport, table: &TableReport) -> Markup {
+pub(super) fn figures(suite: &SuiteReport, table: &TableReport, colours: &Colours) -> Markup {
     let groups = layout::groups(suite, table);
     let mut figures: Vec<Markup> = Vec::new();
     let mut add = |kind: &str, markup: &dyn Fn(&str) -> Markup| {
@@ -34,17 +36,17 @@ pub(super) fn figures(suite: &SuiteReport, table: &TableReport) -> Markup {
         figures.push(markup(&id));
     };
     for (i, plot) in by_axis::plots(table, &groups).iter().enumerate() {
-        add(&format!("by{i}"), &|id| plot.markup(id));
+        add(&format!("by{i}"), &|id| plot.markup(id, colours));
     }
     for (i, group) in groups.iter().enumerate() {
         if let Some(layers) = waterfall::Waterfall::for_group(table, group) {
             add(&format!("layers{i}"), &|id| layers.markup(id));
         }
         if let Some(plot) = percentiles::plot(group).filter(|_| is_new(suite, table, group)) {
-            add(&format!("latency{i}"), &|id| plot.markup(id));
+            add(&format!("latency{i}"), &|id| plot.markup(id, colours));
         }
         if let Some(plot) = over_time::plot(group).filter(|_| is_new(suite, table, group)) {
-            add(&format!("time{i}"), &|id| plot.markup(id));
+            add(&format!("time{i}"), &|id| plot.markup(id, colours));
         }
     }
     let has_curves = [&table.rows, &table.columns].into_iter().any(|axis| axis == by_axis::LOAD);

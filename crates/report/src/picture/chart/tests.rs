@@ -27,6 +27,8 @@ fn chart() -> Chart {
 fn a_file_has_its_style_its_axis_and_bars_as_long_as_their_values() {
     let file = chart().file();
     assert!(file.starts_with("<svg") && file.contains("prefers-color-scheme: dark"), "{file}");
+    // On a phone of 380 pixels letters of 13 have eleven.
+    assert!(file.contains("viewBox=\"0 0 420 "), "{file}");
     assert!(file.contains("a &amp; b are &lt;first&gt;") && file.contains("better \u{2192}"), "{file}");
     let widths = file.split("<rect class=\"size\"").skip(1).map(|rest| {
         let width = rest.split("width=\"").nth(1).unwrap().split('"').next().unwrap();
