@@ -56,7 +56,7 @@ pub(super) fn table(
     lists: &toml::Table,
     form: Option<Form<'_>>,
 ) -> Result<(PlannedTable, Vec<PlannedCell>), String> {
-    let mut axes = axis_values("axes", &table.axes, lists)?;
+    let mut axes = names::with_no_choices(table, axis_values("axes", &table.axes, lists)?)?;
     let changes = form.map(|form| form.key.of_table(table));
     if let Some((form, changes)) = form.zip(changes) {
         let key = format!("{}.axes", form.key.name());

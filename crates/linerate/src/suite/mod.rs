@@ -237,6 +237,7 @@ mod tests {
             ),
             ("layer = \"http\"", "layer = \"http\"\npath = \"loopback\"", "a relay is on a host of its own"),
             ("metric = \"seconds\"", "metrics = \"seconds\"", r#"nearest: "metric""#),
+            ("layer = \"http\"", "layer = \"http\"\nno-choice = [\"dirct\"]", r#"nearest: "direct""#),
         ] {
             let text = proxy.text.replacen(right, wrong, 1);
             assert_ne!(text, proxy.text, "{right}");

@@ -10,6 +10,23 @@ use linerate_contract::nearest::suggestion;
 use linerate_contract::options::CONTRACT_OPTIONS;
 use std::collections::BTreeSet;
 
+/// The axes of all forms, if they have each value of `no-choice`.
+///
+/// # Errors
+/// The value, and the nearest one of the axes.
+pub(super) fn with_no_choices(
+    table: &Table,
+    axes: Vec<(String, Vec<String>)>,
+) -> Result<Vec<(String, Vec<String>)>, String> {
+    let values = || axes.iter().flat_map(|(_, values)| values).map(String::as_str);
+    match table.no_choice.iter().find(|one| values().all(|value| value != *one)) {
+        Some(one) => {
+            Err(format!("no-choice: `{one}` is not a value of its axes; {}", suggestion(one, values())))
+        }
+        None => Ok(axes),
+    }
+}
+
 /// Checks that every parameter, axis and option of the table has an effect.
 ///
 /// A parameter or an axis of numbers must be one of [`Parameters`], or a template that decides what is

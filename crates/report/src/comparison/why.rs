@@ -214,11 +214,13 @@ fn sentence(found: &Explanation, operation: &str, is_certain: bool) -> String {
     }
     let parts = found.functions.iter().take(IN_SENTENCE);
     let parts = parts.map(|function| format!("{} {}", change(&function.cost), named(function)));
-    let explained = found.explained.map_or_else(String::new, |part| {
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    match found.explained {
         // More than the whole is as certain as the whole is.
-        format!(" ({} explained)", share(part.clamp(0.0, 1.0)))
-    });
-    format!("{whole}: {}{explained}", parts.collect::<Vec<_>>().join(", "))
+        Some(part) => format!("{whole}: {parts} ({} explained)", share(part.clamp(0.0, 1.0))),
+        // The whole of the profile is not certain, and may have the other sign than that of the units.
+        None => format!("µs of CPU per {operation}: {parts}"),
+    }
 }
 
 /// The share of the functions in the whole, for the line of facts.
@@ -293,6 +295,8 @@ mod tests {
             sentence(&found(&parts, Some(0.91)), REQUEST, true),
             "CPU per request +1.6 µs: +0.90 encoding/json.Marshal, +0.50 runtime.mallocgc (91 % explained)"
         );
+        let uncertain = sentence(&found(&parts[..1], None), REQUEST, true);
+        assert_eq!(uncertain, "µs of CPU per request: +0.90 encoding/json.Marshal");
         assert!(sentence(&found(&[], Some(0.0)), "write", false).contains("not explained"));
         assert!(sentence(&found(&[], None), REQUEST, false).contains("not CPU time"));
         let noisy = sentence(&found(&[], None), REQUEST, true);
