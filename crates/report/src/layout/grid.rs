@@ -291,12 +291,13 @@ pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) ->
     let lost = cell.datagrams.as_ref().map_or(0.0, |datagrams| datagrams.lost_percent);
     let is_measured = entry.value.is_some();
     let n = entry.alone.map_or(0, |alone| alone.n);
+    let is_told = entry.is_by_ratio() || Precision::has_trials(entry);
     let note = |is_so: bool, note: Note| (is_measured && is_so).then_some(note);
     [
         note(failed > 0, Note::FailedOperations(failed)),
         note(lost > 0.0, Note::Lost(lost)),
         note(cell.flags.contains(&Flag::BoundByGenerator), Note::BoundByGenerator),
-        note(!entry.is_by_ratio() && Some(n) != usual, Note::Rounds(n)),
+        note(!is_told && Some(n) != usual, Note::Rounds(n)),
     ]
     .into_iter()
     .flatten()

@@ -36,6 +36,11 @@ impl Precision {
         Some(words::value(entry.metric, entry.value?, ends(entry)))
     }
 
+    /// True if that number says of how many trials it is.
+    pub(crate) fn has_trials(entry: &TableCell) -> bool {
+        matches!(ends(entry), Ends::RangeOf(..))
+    }
+
     /// A small rate of bits, with a unit of its own: `9.332 (9.311 to 9.342) Mbit/s`.
     pub(crate) fn small_rate(quantity: Option<Quantity>, entry: &TableCell) -> Option<String> {
         words::small_rate(quantity, entry.value?, ends(entry))
