@@ -62,14 +62,15 @@ pub(crate) fn answer(report: &Report) -> Option<Answer> {
         [one] => quantities(one, base, comparison),
         several => ranking(several, base, comparison),
     };
+    let (why, explained) = why::lines(comparison);
     Some(Answer {
         headlines: headlines.collect(),
         table,
         verdicts,
         requests: requests::tables(comparison),
-        why: why::lines(comparison),
+        why,
         reasons: why::reasons(comparison),
-        facts: facts(comparison) + &why::explained(comparison),
+        facts: facts(comparison) + &explained,
         doubts: doubts(comparison),
     })
 }

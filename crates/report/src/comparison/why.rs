@@ -4,7 +4,6 @@ use super::hints::{call_words, hints};
 use super::model::{ComparedCell, ComparisonReport, Reason, WhyReport};
 use super::name::named;
 use super::waits::{WAITS_FOR, waiting};
-use crate::digits::counted;
 use crate::model::Report;
 use crate::numbers::share;
 use linerate_analysis::why::{CostDifference, CountDifference, Explanation, FunctionDifference, explain};
@@ -20,6 +19,8 @@ const COUNTS: usize = 2;
 /// A smaller part of the difference is none that is explained.
 const LEAST_TOLD: f64 = 0.005;
 const HINTS: usize = 2;
+/// The longest line with its indentation in a terminal of 80 columns.
+const WIDTH: usize = 78;
 
 /// The report with what its profiles show.
 #[must_use]
@@ -61,11 +62,12 @@ impl WhyReport {
     }
 }
 
-/// Lines for a terminal: at most three for one subject, one for each of several.
-pub(super) fn lines(comparison: &ComparisonReport) -> Vec<String> {
+/// Lines for a terminal: at most three for one subject, one for each of several. What the functions are of
+/// the whole difference is at the end of theirs where it has room, and else for the line of facts.
+pub(super) fn lines(comparison: &ComparisonReport) -> (Vec<String>, String) {
     match &comparison.cells[..] {
         [one] => of_one(one),
-        _ => reasons(comparison),
+        _ => (reasons(comparison), String::new()),
     }
 }
 
@@ -87,27 +89,42 @@ pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
     comparison.cells.iter().filter_map(of_cell).collect()
 }
 
-fn of_one(cell: &ComparedCell) -> Vec<String> {
+fn of_one(cell: &ComparedCell) -> (Vec<String>, String) {
     if let Some(words) = waiting(cell) {
-        return vec![format!("why  {words}"), format!("     {WAITS_FOR}")];
+        return (vec![format!("why  {words}"), format!("     {WAITS_FOR}")], String::new());
     }
     let mut counts = count_parts(cell);
     counts.truncate(COUNTS);
-    let mut lines = arranged(of_functions(cell), &counts, has_functions(cell));
+    let mut functions = of_functions(cell, LINES - usize::from(!counts.is_empty()));
+    let mut explained = explained(cell, functions.len());
+    if let Some(last) = functions.last_mut()
+        && last.chars().count() + explained.chars().count() <= WIDTH
+    {
+        last.push_str(&std::mem::take(&mut explained));
+    }
+    let mut lines = arranged(functions, &joined(&counts), has_functions(cell));
     let lacking =
         cell.why.iter().filter(|why| why.explanation.is_some()).flat_map(|why| &why.profile.lacking);
     lines.extend(lacking.map(|what| format!("without: {what}")));
     lines.extend(hints_of(cell).into_iter().take(HINTS).map(|hint| format!("hint {hint}")));
-    lines
+    (lines, explained)
+}
+
+/// Such as `write(2) 1.00 -> 2.00, TCP segments 2.00 -> 3.00 per request`.
+fn joined(counts: &[String]) -> String {
+    let of_request = format!(" per {REQUEST}");
+    let bare: Option<Vec<&str>> = counts.iter().map(|one| one.strip_suffix(&of_request)).collect();
+    match bare.filter(|bare| !bare.is_empty()) {
+        Some(bare) => bare.join(", ") + &of_request,
+        None => counts.join("; "),
+    }
 }
 
 /// Lines of functions and one of the counts, which are the reason where no function is.
-fn arranged(mut functions: Vec<String>, counts: &[String], has_functions: bool) -> Vec<String> {
+fn arranged(mut functions: Vec<String>, counts: &str, has_functions: bool) -> Vec<String> {
     if counts.is_empty() {
         return functions;
     }
-    functions.truncate(LINES - 1);
-    let counts = counts.join("; ");
     if has_functions {
         functions.push(format!("     {counts}"));
     } else {
@@ -178,12 +195,13 @@ pub(crate) fn count_name(count: Count) -> &'static str {
     }
 }
 
-fn of_functions(cell: &ComparedCell) -> Vec<String> {
+/// A line for each of the first functions, `most` at most.
+fn of_functions(cell: &ComparedCell, most: usize) -> Vec<String> {
     let Some(why) = &cell.why else { return Vec::new() };
     let Some(found) = why.explanation.as_ref().filter(|found| !found.functions.is_empty()) else {
         return vec![format!("why  {}", why.sentence)];
     };
-    let shown = &found.functions[..found.functions.len().min(LINES)];
+    let shown = &found.functions[..found.functions.len().min(most)];
     let names: Vec<String> = shown.iter().map(named).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let line = |(at, (function, name)): (usize, (&FunctionDifference, &String))| {
@@ -223,19 +241,16 @@ fn sentence(found: &Explanation, operation: &str, is_certain: bool) -> String {
     }
 }
 
-/// The share of the functions in the whole, for the line of facts.
-pub(super) fn explained(comparison: &ComparisonReport) -> String {
-    let [one] = &comparison.cells[..] else { return String::new() };
-    let found = one.why.as_ref().and_then(|why| why.explanation.as_ref());
+/// The share of the functions in the whole, of which `shown` have a line.
+fn explained(cell: &ComparedCell, shown: usize) -> String {
+    let found = cell.why.as_ref().and_then(|why| why.explanation.as_ref());
     let told = found.and_then(|found| Some((found, found.explained?.clamp(0.0, 1.0))));
-    match told.filter(|(_, part)| *part >= LEAST_TOLD) {
-        // More functions than the lines above have: those are in the report.
-        Some((found, part)) => {
-            let number = found.functions.len() as u64;
-            let verb = if number == 1 { "explains" } else { "explain" };
-            format!("; {} {verb} {} of the CPU difference", counted(number, "function"), share(part))
-        }
-        None => String::new(),
+    let Some((found, part)) = told.filter(|(_, part)| *part >= LEAST_TOLD) else { return String::new() };
+    match found.functions.len().saturating_sub(shown) {
+        0 if shown == 1 => format!("; {} explained", share(part)),
+        0 => format!("; together {} explained", share(part)),
+        // Those are in the report.
+        more => format!("; with {more} more {} explained", share(part)),
     }
 }
 
@@ -308,14 +323,20 @@ mod tests {
     fn a_count_is_the_reason_where_no_function_is() {
         let of = |lines: &[&str], has_functions| {
             let lines = lines.iter().map(|line| (*line).to_owned()).collect();
-            arranged(lines, &["write(2) 1.00 -> 2.00 per request".to_owned()], has_functions)
+            arranged(lines, "write(2) 1.00 -> 2.00 per request", has_functions)
         };
         let nothing = of(&["why  no function needs more"], false);
         assert_eq!(nothing, ["why  write(2) 1.00 -> 2.00 per request", "     no function needs more"]);
-        let named =
-            of(&["why  +0.9 µs  json.Marshal", "     +0.5 µs  mallocgc", "     +0.4 µs  memmove"], true);
-        assert_eq!(named.len(), LINES);
+        let named = of(&["why  +0.9 µs  json.Marshal", "     +0.5 µs  mallocgc"], true);
         assert_eq!(named[2], "     write(2) 1.00 -> 2.00 per request");
+    }
+
+    #[test]
+    fn counts_of_a_request_say_so_once() {
+        let counts = ["write(2) 1.00 -> 2.00 per request", "segments 2.00 -> 3.00 per request"];
+        let counts = counts.map(str::to_owned);
+        assert_eq!(joined(&counts), "write(2) 1.00 -> 2.00, segments 2.00 -> 3.00 per request");
+        assert_eq!((joined(&counts[..1]), joined(&[])), (counts[0].clone(), String::new()));
     }
 
     #[test]
