@@ -9,10 +9,9 @@ use crate::subject::Servers;
 use crate::trial::{self, Context};
 use std::time::Duration;
 
-/// The profiles' part of the budget where the user does not ask for them, and the most of a pair: with the
-/// last window, the end of the servers and the names of functions it is six seconds.
+/// The profiles' part of the budget where the user does not ask for them, and the most of a pair.
 const OF_BUDGET: u32 = 5;
-const MOST: Duration = Duration::from_millis(4_600);
+const MOST: Duration = Duration::from_secs(5);
 
 /// Whether profiles say where a difference comes from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
