@@ -16,6 +16,7 @@ const LENGTHS: [u8; EOS + 1] = [
     26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 ];
 const EOS: usize = 256;
+const SHORTEST: usize = 5;
 const LONGEST: usize = 30;
 
 /// The tables that are derived from [`LENGTHS`].
@@ -76,37 +77,53 @@ pub(super) struct BadString;
 /// See [`BadString`].
 #[inline]
 pub(super) fn decode(input: &[u8], output: &mut Vec<u8>, most: usize) -> Result<(), BadString> {
-    let mut input = input.iter();
-    // The lowest `have` bits of `bits` are not decoded yet.
-    let (mut bits, mut have) = (0_u64, 0_usize);
-    loop {
-        while have <= 32 {
-            let Some(byte) = input.next() else { break };
-            (bits, have) = ((bits << 8) | u64::from(*byte), have + 8);
+    let from = output.len();
+    let room = (input.len() * 8 / SHORTEST).min(most.saturating_sub(from));
+    output.resize(from + room, 0);
+    let decoded = decode_into(input, &mut output[from..]);
+    output.truncate(from + decoded.unwrap_or(0));
+    decoded.map(|_| ())
+}
+
+/// The number of decoded octets.
+#[inline]
+fn decode_into(input: &[u8], output: &mut [u8]) -> Result<usize, BadString> {
+    // The highest `have` bits of `bits` are not decoded yet; zeros follow them.
+    let (mut bits, mut have, mut at) = (0_u64, 0_usize, 0);
+    let mut chunks = input.chunks_exact(4);
+    for chunk in &mut chunks {
+        let next = chunk.iter().fold(0_u32, |next, byte| (next << 8) | u32::from(*byte));
+        (bits, have) = (bits | (u64::from(next) << (32 - have)), have + 32);
+        while have >= 8 {
+            let (octet, length) = match TABLES.short[(bits >> 56) as usize] {
+                // The code may go on in the next chunk.
+                (_, 0) if have < LONGEST => break,
+                (_, 0) => long(bits, have)?,
+                (octet, length) => (octet, usize::from(length)),
+            };
+            *output.get_mut(at).ok_or(BadString)? = octet;
+            (bits, have, at) = (bits << length, have - length, at + 1);
         }
-        if have < 8 && bits.trailing_ones() as usize >= have {
-            // Less than an octet of the highest bits of EOS.
-            return Ok(());
-        }
-        let next = if have >= 8 { bits >> (have - 8) } else { (bits << (8 - have)) | (0xff >> have) } as u8;
-        let (octet, length) = TABLES.short[usize::from(next)];
-        let (octet, length) = match usize::from(length) {
-            0 => long(bits, have)?,
-            length if length > have => return Err(BadString),
-            length => (octet, length),
-        };
-        if output.len() >= most {
-            return Err(BadString);
-        }
-        output.push(octet);
-        have -= length;
     }
+    for byte in chunks.remainder() {
+        (bits, have) = (bits | (u64::from(*byte) << (56 - have)), have + 8);
+    }
+    // Less than an octet of the highest bits of EOS is behind the last code.
+    while have >= 8 || (bits.leading_ones() as usize) < have {
+        let (octet, length) = match TABLES.short[(bits >> 56) as usize] {
+            (_, 0) => long(bits, have)?,
+            (octet, length) => (octet, usize::from(length)),
+        };
+        *output.get_mut(at).ok_or(BadString)? = octet;
+        (bits, have, at) = (bits << length, have.checked_sub(length).ok_or(BadString)?, at + 1);
+    }
+    Ok(at)
 }
 
 /// The octet of a code of more than 8 bits, and its length.
 fn long(bits: u64, have: usize) -> Result<(u8, usize), BadString> {
     for length in 9..=LONGEST.min(have) {
-        let code = (bits >> (have - length)) as u32 & ((1 << length) - 1);
+        let code = (bits >> (64 - length)) as u32;
         let number = code.wrapping_sub(TABLES.first[length]);
         if number < TABLES.count[length] {
             let octet = TABLES.octets[usize::from(TABLES.place[length]) + number as usize];
@@ -162,6 +179,17 @@ mod tests {
                 decode(&encoded(&text), &mut output, 4).unwrap();
                 assert_eq!(output, text);
             }
+        }
+    }
+
+    #[test]
+    fn codes_of_every_length_are_decoded_at_every_place() {
+        for step in 1..=64 {
+            let text: Vec<u8> = (0..=1000).map(|at| (at * step / 3 % 256) as u8).collect();
+            let mut output = Vec::new();
+            decode(&encoded(&text), &mut output, text.len()).unwrap();
+            assert_eq!(output, text);
+            assert_eq!(decode(&encoded(&text), &mut Vec::new(), text.len() - 1), Err(BadString));
         }
     }
 

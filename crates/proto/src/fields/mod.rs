@@ -24,7 +24,24 @@ pub(crate) const ENTRY: usize = 32;
 /// speaks HTTP/1.1 behind this one would take it for the end of the field.
 #[inline]
 pub(crate) fn is_split(value: &[u8]) -> bool {
-    value.iter().fold(false, |is_split, byte| is_split | matches!(byte, 0 | b'\r' | b'\n'))
+    let is_end = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
+    let mut words = value.chunks_exact(8);
+    // Eight bytes at once: the highest bit of each that is below 14 and has none itself.
+    let has_control = words.by_ref().fold(0, |found, word| {
+        let word = word.iter().fold(0_u64, |word, byte| (word << 8) | u64::from(*byte));
+        found | (word.wrapping_sub(0x0e0e_0e0e_0e0e_0e0e) & !word & 0x8080_8080_8080_8080)
+    });
+    words.remainder().iter().any(is_end) || (has_control != 0 && value.iter().any(is_end))
+}
+
+/// The number of a text of digits alone; `None`: another text, or above 2^64.
+#[inline]
+pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
+    let appended = |number: u64, byte: &u8| {
+        let digit = byte.wrapping_sub(b'0');
+        number.checked_mul(10)?.checked_add(digit.into()).filter(|_| digit <= 9)
+    };
+    if text.is_empty() { None } else { text.iter().try_fold(0, appended) }
 }
 
 /// Where a field is in a static table, and where its name is.

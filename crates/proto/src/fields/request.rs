@@ -1,6 +1,6 @@
 //! The fields of a request.
 
-use super::{Fields, is_split};
+use super::{Fields, decimal, is_split};
 
 /// The methods that a server answers in different ways.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Fields for RequestFields {
         self.has_regular = true;
         self.is_bad |= name.is_empty() || name[0] == b':' || name.iter().any(u8::is_ascii_uppercase);
         if name == b"content-length" {
-            let length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            let length = decimal(value);
             self.is_bad |= length.is_none() || self.length.is_some_and(|earlier| Some(earlier) != length);
             self.length = length;
         }

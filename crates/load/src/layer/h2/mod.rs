@@ -113,6 +113,12 @@ impl LaneState {
     fn ending(&self, end: LaneEnd) -> Ending {
         Ending { begun: self.begun, first: self.first, request: self.request, end }
     }
+
+    /// The lane has no operation; the next one writes the rest anew.
+    #[inline]
+    fn leave(&mut self) {
+        (self.begun.sent, self.status) = (Nanos::ZERO, 0);
+    }
 }
 
 impl<W> AsFd for H2Connection<W> {

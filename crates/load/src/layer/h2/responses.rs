@@ -74,7 +74,8 @@ impl LaneResponses<'_> {
     /// The operation of a lane is over.
     #[inline]
     fn over(&mut self, lane: usize, end: LaneEnd) {
-        let state = std::mem::take(&mut self.lanes[lane]);
+        let state = &mut self.lanes[lane];
+        self.reader.ended.push(state.ending(end));
         if state.status != 0 {
             self.reader.statuses[usize::from(state.status) % STATUSES] += 1;
             self.reader.fresh -= u32::from(state.first == Nanos::ZERO);
@@ -85,7 +86,7 @@ impl LaneResponses<'_> {
         if let Some(calls) = &mut self.reader.calls {
             calls.count(state.rpc_status);
         }
-        self.reader.ended.push(state.ending(end));
+        state.leave();
     }
 }
 
