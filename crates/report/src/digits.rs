@@ -150,23 +150,6 @@ pub(crate) fn count(value: u64) -> String {
     grouped(&value.to_string())
 }
 
-/// `26 µs`, or `10.6 ms`.
-pub(crate) fn time(us: f64) -> String {
-    if us < 1_000.0 { format!("{} µs", plain(us)) } else { format!("{} ms", plain(us / 1_000.0)) }
-}
-
-/// Two times in the same unit, in which the shorter one has at most five digits.
-pub(crate) fn times_of(values: [f64; 2]) -> [String; 2] {
-    const LONGEST: f64 = 10_000.0;
-    let shortest = values[0].min(values[1]);
-    let (unit, scale) = match shortest {
-        us if us < LONGEST => ("µs", 1.0),
-        us if us < LONGEST * 1e3 => ("ms", 1e3),
-        _ => ("s", 1e6),
-    };
-    values.map(|us| format!("{} {unit}", Digits::OF_FACTORS.text(us / scale, Ends::Unknown)))
-}
-
 /// A count with its noun: "1 flow", "1,024 flows".
 pub fn counted(amount: impl Into<u64>, noun: &str) -> String {
     match amount.into() {

@@ -1,7 +1,8 @@
 //! Numbers as text, with their units and intervals.
 
-pub(crate) use super::digits::{Digits, Ends, count, time, times_of, value_and_range};
+pub(crate) use super::digits::{Digits, Ends, count, value_and_range};
 pub use super::digits::{counted, plain};
+pub(crate) use super::times::{TimeUnit, tick, time, times_of};
 
 use super::digits::{MULTIPLE, decimals, fixed, in_parentheses};
 use super::model::AgainstTruth;
@@ -72,19 +73,27 @@ pub(crate) fn times(ratio: f64, ends: impl Into<Ends>) -> String {
 
 /// `+0.42 µs (0.36 to 0.48)`: how much longer an operation takes than with the baseline.
 pub(crate) fn difference(found: &LatencyDifference) -> String {
-    let LatencyDifference { us, ci95: [from, to] } = *found;
-    // The value may be near 0 while its interval is not.
-    let largest = [us, from, to].into_iter().map(f64::abs).fold(0.0, f64::max);
-    let digits = decimals(largest, [from, to]);
-    let sign = if us > 0.0 { "+" } else { "" };
+    difference_in(found, TimeUnit::of([largest(found)]))
+}
+
+/// As [`difference`], in the unit of a column.
+pub(crate) fn difference_in(found: &LatencyDifference, unit: TimeUnit) -> String {
+    let [value, from, to] = [found.us, found.ci95[0], found.ci95[1]].map(|us| unit.of_micros(us));
+    let digits = decimals(unit.of_micros(largest(found)), [from, to]);
+    let sign = if value > 0.0 { "+" } else { "" };
     let range = (from < to).then(|| format!(" ({} to {})", fixed(from, digits), fixed(to, digits)));
-    format!("{sign}{} µs{}", fixed(us, digits), range.unwrap_or_default())
+    format!("{sign}{} {}{}", fixed(value, digits), unit.name(), range.unwrap_or_default())
+}
+
+/// The number that needs most room: a difference may be near 0 while its interval is not.
+pub(crate) fn largest(found: &LatencyDifference) -> f64 {
+    found.ci95.into_iter().chain([found.us]).map(f64::abs).fold(0.0, f64::max)
 }
 
 /// `+2.84 µs`, without an interval.
-pub(crate) fn micros(us: f64) -> String {
-    let sign = if us > 0.0 { "+" } else { "" };
-    format!("{sign}{} µs", plain(us))
+pub(crate) fn longer_by(us: f64) -> String {
+    let sign = if us > 0.0 { "+" } else { "-" };
+    format!("{sign}{}", time(us.abs()))
 }
 
 /// How much the value of a cell differs: `+29.6 %`, `-4.0 % (-4.5 to -3.5)`. `is_inverse`: lower values are
@@ -140,8 +149,8 @@ pub(crate) fn shows_bias(smallest: f64) -> String {
     format!("a bias below {} % would not be seen", plain(smallest * 100.0))
 }
 
-/// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.
-pub(crate) fn error(found: &AgainstTruth) -> String {
+/// `error -95.6 % (-96.1 to -95.0) of 90.0 ms: wrong, 22.5 times too low`. `truth`: the true value.
+pub(crate) fn error(found: &AgainstTruth, truth: &str) -> String {
     let (error, range) = error_and_range(found);
     let factor = if found.ratio < 1.0 {
         format!(", {} times too low", plain(1.0 / found.ratio))
@@ -149,7 +158,7 @@ pub(crate) fn error(found: &AgainstTruth) -> String {
         format!(", {} times the truth", plain(found.ratio))
     };
     let factor = Some(factor).filter(|_| found.accuracy == Accuracy::Wrong).unwrap_or_default();
-    format!("error {error} %{range} of {}: {}{factor}", plain(found.truth), accuracy_name(found.accuracy))
+    format!("error {error} %{range} of {truth}: {}{factor}", accuracy_name(found.accuracy))
 }
 
 /// In percent; the range in parentheses, with a space before it.
@@ -267,6 +276,7 @@ mod tests {
         let text = |us, ci95| difference(&LatencyDifference { us, ci95 });
         assert_eq!(text(0.0003, [-0.12, 0.14]), "+0.00 µs (-0.12 to 0.14)");
         assert_eq!(text(-1.23, [-1.5, -1.1]), "-1.2 µs (-1.5 to -1.1)");
+        assert_eq!(text(1_016.0, [-1_093.0, 29_459.0]), "+1 ms (-1 to 29)");
     }
 
     #[test]
@@ -277,7 +287,7 @@ mod tests {
         assert_eq!((of(None, Some([2.3, 5.3])), of(None, None)), ("2.3 to 5.3 s".into(), "none".into()));
         assert_eq!(change(0.772, None, true), "+29.5 %");
         assert_eq!(change(0.96, Some([0.955, 0.965]), false), "-4.0 % (-4.5 to -3.5)");
-        assert_eq!(micros(2.84), "+2.84 µs");
+        assert_eq!([2.84, -1_234.0].map(longer_by), ["+2.84 µs", "-1.23 ms"]);
     }
 
     #[test]
