@@ -219,12 +219,18 @@ pub(super) fn confirmation_name(confirmation: Confirmation) -> &'static str {
     }
 }
 
+/// As programs know it.
 pub(super) fn accuracy_name(accuracy: Accuracy) -> &'static str {
     match accuracy {
         Accuracy::Right => "right",
         Accuracy::Wrong => "wrong",
         Accuracy::CannotTell => "cannot tell",
     }
+}
+
+/// A verdict on a report, as all other verdicts are told.
+pub(super) fn accuracy(accuracy: Accuracy) -> &'static str {
+    if accuracy == Accuracy::CannotTell { "undecided" } else { accuracy_name(accuracy) }
 }
 
 pub(super) fn bound(bound: Bottleneck) -> String {

@@ -2,10 +2,10 @@
 
 use super::answer::{Sentence, said};
 use super::groups::{Alternative, Group};
+use crate::words;
 use linerate_analysis::stats::accuracy::Accuracy;
 
-const ALL: [(Accuracy, &str); 3] =
-    [(Accuracy::Right, "right"), (Accuracy::Wrong, "wrong"), (Accuracy::CannotTell, "undecided")];
+const ALL: [Accuracy; 3] = [Accuracy::Right, Accuracy::Wrong, Accuracy::CannotTell];
 
 /// Who reports what is right.
 pub(super) fn right(group: &Group<'_>) -> Sentence {
@@ -16,12 +16,12 @@ pub(super) fn right(group: &Group<'_>) -> Sentence {
 
 /// Who reports what is wrong or undecided, and what linerate's own report, which are no choice.
 pub(super) fn others(group: &Group<'_>) -> Vec<Sentence> {
-    let of_others = ALL.into_iter().skip(1).map(|(accuracy, word)| {
-        let those = with(group, accuracy, false);
+    let of_others = ALL.into_iter().skip(1).map(|accuracy| {
+        let (those, word) = (with(group, accuracy, false), words::accuracy(accuracy));
         (!those.is_empty()).then(|| said(format!("Reports that are {word}: "), &those, "."))
     });
-    let own = ALL.into_iter().map(|(accuracy, word)| {
-        let those = with(group, accuracy, true);
+    let own = ALL.into_iter().map(|accuracy| {
+        let (those, word) = (with(group, accuracy, true), words::accuracy(accuracy));
         (!those.is_empty()).then(|| said(format!("linerate's own, {word}: "), &those, "."))
     });
     of_others.chain(own).flatten().collect()

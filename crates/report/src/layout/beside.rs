@@ -86,7 +86,7 @@ pub(super) fn alone<'g, 'a>(
     };
     let whose = if member.is_own { "; linerate's own " } else { "; for reference " };
     let of = match brief(&share).ends_with('x') {
-        true => "that of it",
+        true => "that",
         false if is_cost => "against it",
         false => "of it",
     };

@@ -320,7 +320,9 @@ fn sort(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alterna
         };
         let apart = a.is_apart.cmp(&b.is_apart);
         let part = if a.is_apart { by_part(a.part).cmp(&by_part(b.part)) } else { Ordering::Equal };
-        apart.then(part).then(by_merit)
+        // What loses data has no place.
+        let lossy = if keeps_order { Ordering::Equal } else { a.loses().cmp(&b.loses()) };
+        apart.then(part).then(lossy).then(by_merit)
     });
 }
 

@@ -61,8 +61,12 @@ fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &G
         format!("{}.{}", anchor(&[&suite.name, &table.name]), anchor(&[&member.cell.id]))
     };
     let in_unit = |value: f64| drawn.precision.in_unit(drawn.shown, value);
+    let label = |member: &Alternative<'_>| match member.mark() {
+        "" => member.label.clone(),
+        mark => format!("{} ({mark})", member.label),
+    };
     let row = |member: &Alternative<'_>| Row {
-        label: member.label.clone(),
+        label: label(member),
         text: text(&drawn, member),
         value: member.entry.value.map(in_unit),
         ends: member.entry.ci95.or_else(|| member.entry.alone?.range).map(|ends| ends.map(in_unit)),
@@ -129,9 +133,11 @@ fn text(drawn: &Drawn, member: &Alternative<'_>) -> [String; 2] {
         format!("{share} {}", layout::mark(found))
     });
     let truth = member.entry.vs_truth.as_ref().map(brief_error);
-    // A longer text would take the room of names on a phone.
-    let n = member.entry.alone.map(|alone| format!("n={}", alone.n));
-    let share = share.or(truth).or(n).unwrap_or_else(|| member.part.name().to_owned());
+    // Its label says that it is the baseline. A longer text would take the room of names on a phone.
+    let itself = if drawn.is_cost() { "0 %" } else { "100 %" };
+    let of_itself = || (member.part == Part::Baseline).then(|| itself.to_owned());
+    let n = || member.entry.alone.map(|alone| format!("n={}", alone.n));
+    let share = share.or(truth).or_else(of_itself).or_else(n).unwrap_or_default();
     [value, share]
 }
 
@@ -240,7 +246,10 @@ mod tests {
             "no other unit than the axis has"
         );
         let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
-        assert_eq!((labels.len(), labels[0], labels[4], labels[5]), (6, "iptables", "direct", "limit"));
+        assert_eq!(
+            (labels.len(), labels[0], labels[4], labels[5]),
+            (6, "iptables", "direct (baseline)", "limit (limit)")
+        );
         let choices: Vec<f64> =
             chart.rows.iter().filter(|row| !row.is_apart).filter_map(|row| row.value).collect();
         assert!(choices.len() > 2 && choices.is_sorted_by(|a, b| a >= b), "{choices:?}");

@@ -158,8 +158,10 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         published_text(text, published, style);
     }
     for exception in layout::exceptions(suite) {
-        let detail = exception.detail.replace('\n', "\n    ");
-        let _ = writeln!(text, "{} {}: {detail}", exception.ids.join(", "), bold(exception.word, style));
+        let (reason, log) = exception.detail.split_once('\n').unwrap_or((exception.detail, ""));
+        let line = format!("{} {}: {reason}", exception.ids.join(", "), bold(exception.word, style));
+        text.push_str(&fitted_line(&line, style));
+        log.lines().for_each(|line| _ = writeln!(text, "    {line}"));
     }
     text.push('\n');
 }

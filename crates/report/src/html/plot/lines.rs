@@ -12,7 +12,7 @@ pub(super) const HEIGHT: f64 = 280.0;
 /// The size of letters in the style sheet.
 const LETTERS: f64 = 13.0;
 /// The inner frame.
-pub(super) const LEFT: f64 = 58.0;
+pub(super) const LEFT: f64 = 68.0;
 pub(super) const RIGHT: f64 = WIDTH - 22.0;
 pub(super) const TOP: f64 = 10.0;
 pub(super) const BOTTOM: f64 = HEIGHT - 42.0;
@@ -200,7 +200,7 @@ mod tests {
         let markup = plot.markup("p", &Colours::new(&[])).into_string();
         assert!(markup.contains("<title id=\"p~t\">Rate</title>"), "{markup}");
         assert!(markup.contains("operations/s by threads. a: 10.0 to 30.0. "), "{markup}");
-        assert!(markup.contains("M258 162L458 10"), "{markup}");
+        assert!(markup.contains("M263 162L458 10"), "{markup}");
         assert!(markup.contains("in proportion"));
     }
 }
