@@ -139,6 +139,9 @@ pub(crate) fn value_and_range(value: f64, ends: Ends) -> (String, Option<String>
 /// As [`value_and_range`], of a change, which may be near 0 while its interval is not.
 pub(crate) fn change_and_range(value: f64, ends: Ends) -> (String, Option<String>) {
     let bounds = ends.bounds().unwrap_or([value; 2]);
+    if value == 0.0 && bounds == [0.0; 2] {
+        return value_and_range(value, ends);
+    }
     let digits = decimals(bounds.into_iter().map(f64::abs).fold(value.abs(), f64::max), bounds);
     (fixed(value, digits), ends.text(|end| fixed(end, digits)))
 }

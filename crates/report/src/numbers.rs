@@ -73,7 +73,7 @@ pub(crate) fn times(ratio: f64, ends: impl Into<Ends>) -> String {
 
 /// `+0.42 µs (0.36 to 0.48)`: how much longer an operation takes than with the baseline.
 pub(crate) fn difference(found: &LatencyDifference) -> String {
-    difference_in(found, TimeUnit::of([largest(found)]))
+    difference_in(found, TimeUnit::fitting([largest(found)]))
 }
 
 /// As [`difference`], in the unit of a column.

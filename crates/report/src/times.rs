@@ -18,7 +18,7 @@ impl TimeUnit {
 
     /// The largest unit in which the shortest of these times, in microseconds, is at least 1; a larger one if
     /// the longest would be a number of five digits. Microseconds without a time.
-    pub(crate) fn of(times: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn fitting(times: impl IntoIterator<Item = f64>) -> Self {
         let sound = times.into_iter().map(f64::abs).filter(|us| us.is_finite() && *us > 0.0);
         let ends = |(low, high): (f64, f64), us: f64| (low.min(us), high.max(us));
         let (low, high) = sound.fold((f64::INFINITY, 0.0), ends);
@@ -51,19 +51,19 @@ impl TimeUnit {
 
 /// `340 ns`, `26.0 µs`, `10.6 ms`, `5.30 s`.
 pub(crate) fn time(us: f64) -> String {
-    let unit = if us > 0.0 && us < 1.0 { TimeUnit::Nanos } else { TimeUnit::of([us]) };
+    let unit = if us > 0.0 && us < 1.0 { TimeUnit::Nanos } else { TimeUnit::fitting([us]) };
     format!("{} {}", plain(unit.of_micros(us)), unit.name())
 }
 
 /// A round time on an axis: `500 µs`, `20 ms`.
 pub(crate) fn tick(us: f64) -> String {
-    let unit = TimeUnit::of([us]);
+    let unit = TimeUnit::fitting([us]);
     if us == 0.0 { "0".to_owned() } else { format!("{} {}", short(unit.of_micros(us)), unit.name()) }
 }
 
 /// Two times in the same unit.
 pub(crate) fn times_of(values: [f64; 2]) -> [String; 2] {
-    let unit = TimeUnit::of(values);
+    let unit = TimeUnit::fitting(values);
     let text = |us: f64| Digits::OF_FACTORS.text(unit.of_micros(us), Ends::Unknown);
     values.map(|us| format!("{} {}", text(us), unit.name()))
 }
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_column_has_one_unit() {
-        let of = |column: &[f64]| TimeUnit::of(column.iter().copied()).name();
+        let of = |column: &[f64]| TimeUnit::fitting(column.iter().copied()).name();
         assert_eq!(of(&[236.7, 2_619.0]), "µs");
         assert_eq!(of(&[34_472.0, 3_044_556.0]), "ms");
         assert_eq!(of(&[2.1e6, 5.3e6]), "s");

@@ -27,8 +27,8 @@ fn table(cell: &ComparedCell, several: bool) -> TextTable {
     let fails = cell.by_request.iter().any(|request| request.failed() != [0, 0]);
     let both = |values: [String; 2]| values.join(" -> ");
     let requests = || cell.by_request.iter();
-    let p50 = TimeUnit::of(requests().filter_map(|request| request.p50.as_ref()?.values).flatten());
-    let p99 = TimeUnit::of(requests().flat_map(|request| request.p99_us).flatten());
+    let p50 = TimeUnit::fitting(requests().filter_map(|request| request.p50.as_ref()?.values).flatten());
+    let p99 = TimeUnit::fitting(requests().flat_map(|request| request.p99_us).flatten());
     let number = |us: f64, unit: TimeUnit| Digits::OF_FACTORS.text(unit.of_micros(us), Ends::Unknown);
     let row = |request: &RequestFinding| {
         let mut row = vec![name(request), both(request.operations.map(count))];

@@ -93,7 +93,8 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
-        let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
+        let ratio =
+            ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &named_baseline(with))));
         let Some(ratio) = ratio else {
             let (lead, told) = alone(table, &precision, group, best);
             let rest = marks(table, &precision, group, told).into_iter().chain(absent(group));
@@ -254,7 +255,8 @@ fn spread(
             let (low, high) = (ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
             if is_cost {
                 let [from, to] = [high, low].map(|ratio| longer(ratio, Ends::Unknown));
-                return format!("{from} to {to} against {baseline}");
+                let both = if from == to { from } else { format!("{from} to {to}") };
+                return format!("{both} against {baseline}");
             }
             against(table, &percent_range(low, high), baseline)
         }

@@ -107,7 +107,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     ];
     // A row is read from the one to the other.
     let latencies = cells.iter().filter_map(|cell| cell.latency_us.as_ref());
-    let unit = TimeUnit::of(latencies.flat_map(|latency| percentiles.map(|(_, of)| of(latency))));
+    let unit = TimeUnit::fitting(latencies.flat_map(|latency| percentiles.map(|(_, of)| of(latency))));
     for (name, of) in percentiles {
         let text = move |latency: &Latency| plain(unit.of_micros(of(latency)));
         let text = move |cell: &CellReport| cell.latency_us.as_ref().map_or_else(String::new, text);
@@ -150,7 +150,7 @@ fn sensitivities(cell: &CellReport) -> String {
 /// The value of the trials alone, which the row of a cell with a ratio has not: `0.53 (n=3, 0.51 to 0.55)`.
 fn alone(cells: &[&CellReport]) -> impl Fn(&CellReport) -> String + use<> {
     let is_time = |cell: &&&CellReport| cell.unit.metric.is_latency();
-    let unit = TimeUnit::of(cells.iter().filter(is_time).filter_map(|cell| Some(cell.alone?.value)));
+    let unit = TimeUnit::fitting(cells.iter().filter(is_time).filter_map(|cell| Some(cell.alone?.value)));
     move |cell| {
         let Some(alone) = cell.alone else { return String::new() };
         let ends = alone.range.map_or(alone.ci95.into(), |range| Ends::RangeOf(alone.n, range));

@@ -38,12 +38,12 @@ impl Precision {
             let cells = || table.cells.iter().filter(|cell| of(cell) == metric);
             let compared = || cells().filter_map(|cell| cell.vs_baseline.as_ref());
             let differences = compared().filter_map(|found| found.difference.as_ref());
-            let times = TimeUnit::of(cells().filter_map(|cell| cell.value));
+            let times = TimeUnit::fitting(cells().filter_map(|cell| cell.value));
             Column {
                 metric,
                 ratios: Digits::of_ratios(compared().map(|found| (found.ratio, Ends::from(found)))),
                 times,
-                differences: TimeUnit::of(differences.map(numbers::largest)).min(times),
+                differences: TimeUnit::fitting(differences.map(numbers::largest)).min(times),
             }
         };
         Self { columns: metrics.into_iter().map(column).collect(), first, unit: table.unit }
@@ -105,7 +105,7 @@ impl Precision {
         let Some(quantity) = entry.metric.or(self.first) else { return words::value(None, value, ends) };
         let of_column = self.times(Some(quantity));
         let is_fit = (1.0..TimeUnit::MOST).contains(&of_column.of_micros(value));
-        let unit = if is_fit { of_column } else { TimeUnit::of([value]) };
+        let unit = if is_fit { of_column } else { TimeUnit::fitting([value]) };
         let (name, of_value) = words::parts(quantity, unit);
         let number = match words::small_rate(Some(quantity), value, ends) {
             Some(with_unit) => return with_unit,

@@ -52,7 +52,7 @@ fn tcp<'a>(header: &str, text: fn(&TcpReport) -> String) -> Column<'a> {
 }
 
 fn round_trip<'a>(cells: &[&CellReport]) -> Column<'a> {
-    let unit = TimeUnit::of(cells.iter().filter_map(|cell| Some(cell.tcp.as_ref()?.rtt_us)));
+    let unit = TimeUnit::fitting(cells.iter().filter_map(|cell| Some(cell.tcp.as_ref()?.rtt_us)));
     let text = move |found: &TcpReport| plain(unit.of_micros(found.rtt_us));
     Column::new(format!("RTT {}", unit.name()), move |cell: &CellReport| {
         cell.tcp.as_ref().map_or_else(String::new, text)
