@@ -147,10 +147,16 @@ def of_json(table, entry, others):
             yield "its baseline has a CPU time of %g, and %g in its own row" % (duet["with_cpu_us"], micros(other["cpu"]))
 
 
+def without_time(name):
+    """A label without its unit of times: a column of the page has the one that fits."""
+    return re.sub(" latency, (µs|ms|s)$", " latency", name or "")
+
+
 def field(row, name=None, of_class=None):
     """A field of a row in the page; without a name that of the value."""
     for one in row or []:
-        if of_class in one["classes"] if of_class else one["name"] == name and one["classes"] != ["none"]:
+        is_it = without_time(one["name"]) == without_time(name) and one["classes"] != ["none"]
+        if of_class in one["classes"] if of_class else is_it:
             return one
     return {"v": "", "sub": ""}
 

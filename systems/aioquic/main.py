@@ -88,4 +88,4 @@ def check(spec):
 
 if __name__ == "__main__":
     # The two options are the client's; a server ignores them.
-    linerate.start(PROGRAM, run, check, own_options={"streams", "answer"})
+    linerate.start(PROGRAM, run, check, own_options={"streams", "response"})

@@ -94,7 +94,7 @@ func newPeer(spec *sdk.Spec) (*peer, error) {
 	if spec.Connect == "" {
 		return nil, sdk.BadSpec(`"connect" is missing`)
 	}
-	answer, err := number(spec, "answer", uint64(spec.Size), 0, math.MaxUint64)
+	answer, err := number(spec, "response", uint64(spec.Size), 0, math.MaxUint64)
 	if err != nil {
 		return nil, err
 	}

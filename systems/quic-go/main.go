@@ -33,7 +33,7 @@ func main() {
 		Roles:     []string{"client", "server"},
 		Layers:    []string{"quic"},
 		Workloads: []string{"crr", "rr"},
-		Options:   []string{"answer", "handshake", "streams"},
+		Options:   []string{"response", "handshake", "streams"},
 		Run:       run,
 	})
 }

@@ -74,7 +74,7 @@ pub const OWN_OPTIONS: &[&str] = &[
     "streams",
     "grpc",
     "messages",
-    "answer",
+    "response",
     "congestion",
     "handshake",
     "stream_window",

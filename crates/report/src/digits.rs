@@ -136,6 +136,16 @@ pub(crate) fn value_and_range(value: f64, ends: Ends) -> (String, Option<String>
     (fixed(value, digits), ends.text(|end| fixed(end, digits)))
 }
 
+/// As [`value_and_range`], of a change, which may be near 0 while its interval is not.
+pub(crate) fn change_and_range(value: f64, ends: Ends) -> (String, Option<String>) {
+    let bounds = ends.bounds().unwrap_or([value; 2]);
+    if value == 0.0 && bounds == [0.0; 2] {
+        return value_and_range(value, ends);
+    }
+    let digits = decimals(bounds.into_iter().map(f64::abs).fold(value.abs(), f64::max), bounds);
+    (fixed(value, digits), ends.text(|end| fixed(end, digits)))
+}
+
 pub(crate) fn in_parentheses(value: String, range: Option<String>) -> String {
     range.map_or_else(|| value.clone(), |range| format!("{value} ({range})"))
 }
@@ -148,23 +158,6 @@ pub fn plain(value: f64) -> String {
 /// `10,000`.
 pub(crate) fn count(value: u64) -> String {
     grouped(&value.to_string())
-}
-
-/// `26 µs`, or `10.6 ms`.
-pub(crate) fn time(us: f64) -> String {
-    if us < 1_000.0 { format!("{} µs", plain(us)) } else { format!("{} ms", plain(us / 1_000.0)) }
-}
-
-/// Two times in the same unit, in which the shorter one has at most five digits.
-pub(crate) fn times_of(values: [f64; 2]) -> [String; 2] {
-    const LONGEST: f64 = 10_000.0;
-    let shortest = values[0].min(values[1]);
-    let (unit, scale) = match shortest {
-        us if us < LONGEST => ("µs", 1.0),
-        us if us < LONGEST * 1e3 => ("ms", 1e3),
-        _ => ("s", 1e6),
-    };
-    values.map(|us| format!("{} {unit}", Digits::OF_FACTORS.text(us / scale, Ends::Unknown)))
 }
 
 /// A count with its noun: "1 flow", "1,024 flows".
@@ -203,7 +196,13 @@ fn magnitude(value: f64) -> i32 {
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     /// Larger numbers are damaged or in the wrong unit; in full they would widen the table.
     const WIDEST: f64 = 1e15;
-    if value.abs() >= WIDEST { format!("{value:.2e}") } else { grouped(&format!("{value:.decimals$}")) }
+    if value.abs() >= WIDEST {
+        return format!("{value:.2e}");
+    }
+    let text = grouped(&format!("{value:.decimals$}"));
+    // A rounded zero has no sign.
+    let is_zero = text.trim_start_matches(['-', '0', '.']).is_empty();
+    if is_zero { text.trim_start_matches('-').to_owned() } else { text }
 }
 
 /// Commas between thousands: one column has numbers of four digits and of five.
@@ -270,6 +269,7 @@ mod tests {
         assert_eq!([12.345, 1_234.5, 0.001_234].map(plain), ["12.3", "1,234", "0.00123"]);
         assert_eq!([999, 1_000, 1_234_567].map(count), ["999", "1,000", "1,234,567"]);
         assert_eq!([grouped("-12345.5"), grouped("-123")], ["-12,345.5", "-123"]);
+        assert_eq!([fixed(-0.001, 2), fixed(-0.01, 2)], ["0.00", "-0.01"]);
         assert_eq!(
             with_commas("104857600 bytes, 4096-byte page, 10000"),
             "104,857,600 bytes, 4096-byte page, 10,000"

@@ -11,7 +11,7 @@
 //! | `build` | journal to report: which units count, which failed, what is compared |
 //! | [`comparison`] | two builds: verdict, table, comment, history |
 //! | `words` | flags, outcomes and units as text |
-//! | `numbers` | numbers as text |
+//! | `numbers`, `digits`, `times` | numbers as text, their digits, units of times |
 //! | `layout` | shared by the three readable formats: grids, rows of details, facts, reading guide |
 //! | [`FORMATS`] | the table of formats, in this file |
 //! | [`terminal`], `markdown`, [`html`], [`json`], [`csv`] | one format each |
@@ -49,6 +49,7 @@ mod schema;
 pub mod selftest;
 mod site;
 mod terminal;
+mod times;
 mod words;
 
 #[cfg(test)]

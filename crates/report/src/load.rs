@@ -150,9 +150,9 @@ pub fn text(result: &LoadResult<'_>, style: Style) -> String {
         row(&mut out, "handshakes", &format!("{} full, {} resumed", count(full), count(resumed)));
     }
     if let Some(cpu) = result.cpu_us_per_request() {
-        let polling = |us| format!(", and {} us of polling in place of a sleep", plain(us));
+        let polling = |us| format!(", and {} µs of polling in place of a sleep", plain(us));
         let polling = result.polling_us_per_request().map_or_else(String::new, polling);
-        row(&mut out, "client CPU", &format!("{} us per {}{polling}", plain(cpu), words.operation));
+        row(&mut out, "client CPU", &format!("{} µs per {}{polling}", plain(cpu), words.operation));
     }
     if let Some(schedule) = &done.schedule {
         let on_time = schedule.delay.supported_percentile(99.0).map_or_else(|| "-".into(), time);
@@ -240,7 +240,7 @@ pub(super) fn loop_kind(spec: &Spec) -> String {
     let spin = match spec.options.get("spin").map(String::as_str) {
         None => String::new(),
         Some("always") => ", threads never sleep".into(),
-        Some(micros) => format!(", threads poll for up to {micros} us before they sleep"),
+        Some(micros) => format!(", threads poll for up to {micros} µs before they sleep"),
     };
     let keep = format!("{keep}{spin}");
     match (spec.rate, spec.arrival) {
@@ -260,7 +260,7 @@ fn batching(spec: &Spec) -> String {
     };
     let requests = option("pipeline", &|n| format!(", {n} requests pipelined"))
         + &option("streams", &|n| format!(", {n} streams on each connection"));
-    let responses = option("coalesce_us", &|us| format!(", responses batched for up to {us} us"));
+    let responses = option("coalesce_us", &|us| format!(", responses batched for up to {us} µs"));
     requests + &responses
 }
 
@@ -339,15 +339,9 @@ fn histogram(out: &mut String, latency: &Counts) {
     }
 }
 
-/// `72.3 us`, `1.20 ms`: three digits.
+/// `72.3 µs`, `1.20 ms`: three digits.
 pub fn time(nanos: u64) -> String {
-    let (unit, scale) = match nanos {
-        0..1_000 => ("ns", 1.0),
-        1_000..1_000_000 => ("us", 1e3),
-        1_000_000..1_000_000_000 => ("ms", 1e6),
-        _ => ("s", 1e9),
-    };
-    format!("{} {unit}", plain(nanos as f64 / scale))
+    super::times::time(nanos as f64 / 1e3)
 }
 
 /// `linerate.load/1`.

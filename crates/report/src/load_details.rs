@@ -114,8 +114,8 @@ mod tests {
         let mut text = String::new();
         super::rows(&mut text, &spec, &done);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(lines[2], ["GET", "/items", "1,000", "0", "60.0", "us", "60.0", "us"], "{text}");
-        assert_eq!(lines[3][2..], ["9", "2", "80.0", "us", "-"], "{text}");
+        assert_eq!(lines[2], ["GET", "/items", "1,000", "0", "60.0", "µs", "60.0", "µs"], "{text}");
+        assert_eq!(lines[3][2..], ["9", "2", "80.0", "µs", "-"], "{text}");
         let json = by_request(&spec, &done);
         assert_eq!((json[1].failed, json[1].errors.total()), (2, 2));
         assert!(json[0].latency_us.contains_key("p99") && !json[1].latency_us.contains_key("p90"));

@@ -34,7 +34,7 @@ pub fn served(spec: &Spec) -> &'static str {
     if reads(spec) && spec.layer != Layer::Tcp { "--stream --reverse" } else { "--stream" }
 }
 
-/// ` 3.5 s   to server 35.2 Gbit/s, round trip 45.0 us   from server 33.1 Gbit/s, round trip 47.0 us`
+/// ` 3.5 s   to server 35.2 Gbit/s, round trip 45.0 µs   from server 33.1 Gbit/s, round trip 47.0 µs`
 pub fn live(last: &[Option<(&Spec, Sample)>], every: Nanos) -> String {
     let known = || last.iter().flatten();
     let at = known().map(|(_, sample)| sample.at_ns).max().unwrap_or_default();
@@ -204,10 +204,10 @@ mod tests {
         for part in [
             "tcp           127.0.0.1:9000, 4 connections each way, writes of 131,072 bytes",
             "to server     20.0 Gbit/s: 2,500,000,000 bytes in 1.00 s, every byte compared",
-            "  TCP         12 segments retransmitted, round trip 45.0 us, min 20.0 us, \
+            "  TCP         12 segments retransmitted, round trip 45.0 µs, min 20.0 µs, \
              congestion window 1,200 segments",
             "from server   20.0 Gbit/s",
-            "  TCP         round trip 45.0 us, min 20.0 us\n",
+            "  TCP         round trip 45.0 µs, min 20.0 µs\n",
             "truncated 1",
             "together      40.0 Gbit/s",
         ] {
@@ -231,7 +231,7 @@ mod tests {
             rtt_us: Some(45),
         };
         let line = live(&[None, Some((&spec, sample))], Nanos(500_000_000));
-        assert_eq!(line, "   3.5 s   from server 20.0 Gbit/s, round trip 45.0 us");
+        assert_eq!(line, "   3.5 s   from server 20.0 Gbit/s, round trip 45.0 µs");
     }
 
     #[test]

@@ -28,7 +28,7 @@ const FIGURES: [Figure; 6] = [
         name: "client CPU",
         key: "client_cpu_us_per_request",
         value: |run| run.cpu_us_per_request(),
-        text: |us| format!("{} us", plain(us)),
+        text: |us| format!("{} µs", plain(us)),
     },
     Figure { name: "50 %", key: "p50_us", value: |run| micros(run, 50.0), text: of_micros },
     Figure { name: "90 %", key: "p90_us", value: |run| micros(run, 90.0), text: of_micros },
@@ -124,7 +124,7 @@ mod tests {
     fn repeats_have_a_row_each_and_medians_with_intervals() {
         let (text, json) = printed(7);
         assert!(text.contains("median (95 % interval), n=7"), "{text}");
-        assert!(text.contains("50 %        54.0 us (51.0 us to 57.0 us)"), "{text}");
+        assert!(text.contains("50 %        54.0 µs (51.0 µs to 57.0 µs)"), "{text}");
         assert_eq!(json["medians"]["requests_per_second"]["median"], 1_004.0);
         assert_eq!(json["runs"].as_array().unwrap().len(), 7);
     }

@@ -69,7 +69,7 @@ pub fn text(result: &SweepResult<'_>, style: Style) -> String {
             count(load.per_second(step.done.operations as f64).round() as u64),
         ];
         let last = [
-            load.cpu_us_per_request().map_or_else(|| "-".into(), |us| format!("{} us", plain(us))),
+            load.cpu_us_per_request().map_or_else(|| "-".into(), |us| format!("{} µs", plain(us))),
             count(step.done.errors.total()),
         ];
         let latencies = step.latencies().map(|found| found.map_or_else(|| "-".into(), time));

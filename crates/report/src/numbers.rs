@@ -1,11 +1,12 @@
 //! Numbers as text, with their units and intervals.
 
-pub(crate) use super::digits::{Digits, Ends, count, time, times_of, value_and_range};
+pub(crate) use super::digits::{Digits, Ends, count, value_and_range};
 pub use super::digits::{counted, plain};
+pub(crate) use super::times::{TimeUnit, tick, time, times_of};
 
-use super::digits::{MULTIPLE, decimals, fixed, in_parentheses};
+use super::digits::{MULTIPLE, change_and_range, decimals, fixed, in_parentheses};
 use super::model::AgainstTruth;
-use super::words::accuracy_name;
+use super::words;
 use linerate_analysis::judge::pairs::Finding;
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::difference::LatencyDifference;
@@ -72,19 +73,27 @@ pub(crate) fn times(ratio: f64, ends: impl Into<Ends>) -> String {
 
 /// `+0.42 µs (0.36 to 0.48)`: how much longer an operation takes than with the baseline.
 pub(crate) fn difference(found: &LatencyDifference) -> String {
-    let LatencyDifference { us, ci95: [from, to] } = *found;
-    // The value may be near 0 while its interval is not.
-    let largest = [us, from, to].into_iter().map(f64::abs).fold(0.0, f64::max);
-    let digits = decimals(largest, [from, to]);
-    let sign = if us > 0.0 { "+" } else { "" };
+    difference_in(found, TimeUnit::fitting([largest(found)]))
+}
+
+/// As [`difference`], in the unit of a column.
+pub(crate) fn difference_in(found: &LatencyDifference, unit: TimeUnit) -> String {
+    let [value, from, to] = [found.us, found.ci95[0], found.ci95[1]].map(|us| unit.of_micros(us));
+    let digits = decimals(unit.of_micros(largest(found)), [from, to]);
+    let sign = if value > 0.0 { "+" } else { "" };
     let range = (from < to).then(|| format!(" ({} to {})", fixed(from, digits), fixed(to, digits)));
-    format!("{sign}{} µs{}", fixed(us, digits), range.unwrap_or_default())
+    format!("{sign}{} {}{}", fixed(value, digits), unit.name(), range.unwrap_or_default())
+}
+
+/// The number that needs most room: a difference may be near 0 while its interval is not.
+pub(crate) fn largest(found: &LatencyDifference) -> f64 {
+    found.ci95.into_iter().chain([found.us]).map(f64::abs).fold(0.0, f64::max)
 }
 
 /// `+2.84 µs`, without an interval.
-pub(crate) fn micros(us: f64) -> String {
-    let sign = if us > 0.0 { "+" } else { "" };
-    format!("{sign}{} µs", plain(us))
+pub(crate) fn longer_by(us: f64) -> String {
+    let sign = if us > 0.0 { "+" } else { "-" };
+    format!("{sign}{}", time(us.abs()))
 }
 
 /// How much the value of a cell differs: `+29.6 %`, `-4.0 % (-4.5 to -3.5)`. `is_inverse`: lower values are
@@ -100,7 +109,7 @@ pub(crate) fn change(ratio: f64, ends: impl Into<Ends>, is_inverse: bool) -> Str
         let sign = if tenths > 0.0 { "+" } else { "" };
         return format!("{sign}{} %", fixed(tenths + 0.0, 1));
     }
-    let (text, range) = value_and_range(value, ends.map(of));
+    let (text, range) = change_and_range(value, ends.map(of));
     in_parentheses(format!("{sign}{text} %"), range)
 }
 
@@ -140,8 +149,8 @@ pub(crate) fn shows_bias(smallest: f64) -> String {
     format!("a bias below {} % would not be seen", plain(smallest * 100.0))
 }
 
-/// `error -95.6 % (-96.1 to -95.0) of 90,000: wrong, 22.5 times too low`.
-pub(crate) fn error(found: &AgainstTruth) -> String {
+/// `error -95.6 % (-96.1 to -95.0) of 90.0 ms: wrong, 22.5 times too low`. `truth`: the true value.
+pub(crate) fn error(found: &AgainstTruth, truth: &str) -> String {
     let (error, range) = error_and_range(found);
     let factor = if found.ratio < 1.0 {
         format!(", {} times too low", plain(1.0 / found.ratio))
@@ -149,20 +158,20 @@ pub(crate) fn error(found: &AgainstTruth) -> String {
         format!(", {} times the truth", plain(found.ratio))
     };
     let factor = Some(factor).filter(|_| found.accuracy == Accuracy::Wrong).unwrap_or_default();
-    format!("error {error} %{range} of {}: {}{factor}", plain(found.truth), accuracy_name(found.accuracy))
+    format!("error {error} %{range} of {truth}: {}{factor}", words::accuracy(found.accuracy))
 }
 
 /// In percent; the range in parentheses, with a space before it.
 fn error_and_range(found: &AgainstTruth) -> (String, String) {
     let ends = Ends::from_units(found.n, found.ci95).map(|bound| (bound - 1.0) * 100.0);
-    let (error, range) = value_and_range((found.ratio - 1.0) * 100.0, ends);
+    let (error, range) = change_and_range((found.ratio - 1.0) * 100.0, ends);
     (error, range.map_or_else(String::new, |range| format!(" ({range})")))
 }
 
 /// `-95.6 % (-96.1 to -95.0): wrong`.
 pub(crate) fn brief_error(found: &AgainstTruth) -> String {
     let (error, range) = error_and_range(found);
-    format!("{error} %{range}: {}", accuracy_name(found.accuracy))
+    format!("{error} %{range}: {}", words::accuracy(found.accuracy))
 }
 
 /// `1.4 %`: a share with two significant digits, or fewer.
@@ -176,20 +185,23 @@ pub(crate) fn share(share: f64) -> String {
 
 /// `-4.1 % (-5.0 to -3.2)`: the change of a measure.
 pub(crate) fn signed(found: &Finding) -> String {
-    signed_percent(found.percent(), found.percent_ci95())
+    // A verdict without an interval is that of all windows.
+    let few = if found.verdict.is_difference() { "each window" } else { TOO_FEW };
+    with_end(found.percent(), found.percent_ci95(), few)
 }
+
+const TOO_FEW: &str = "too few units";
 
 /// `+4.1 % (3.2 to 5.0)`, of numbers that are percentages.
 pub(crate) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {
-    let [number, end] = [signed_number(percent, ci95), signed_end(ci95)];
-    format!("{number} % ({end})")
+    with_end(percent, ci95, TOO_FEW)
 }
 
-fn signed_end(ci95: Option<[f64; 2]>) -> String {
-    match ci95 {
-        None => "too few units".to_owned(),
-        Some(ends) => ends.map(|end| signed_number(end, ci95)).join(" to "),
-    }
+/// The interval in parentheses; without one this text.
+fn with_end(percent: f64, ci95: Option<[f64; 2]>, without: &str) -> String {
+    let number = |value: f64| signed_number(value, ci95);
+    let end = ci95.map_or_else(|| without.to_owned(), |ends| ends.map(number).join(" to "));
+    format!("{} % ({end})", number(percent))
 }
 
 /// `+4.1`: a percentage with its sign; a rounded zero has none.
@@ -200,8 +212,7 @@ pub(crate) fn signed_number(value: f64, ci95: Option<[f64; 2]>) -> String {
 
 /// `4.1`: a percentage with the decimals that its interval justifies.
 pub(crate) fn percent_number(value: f64, ci95: Option<[f64; 2]>) -> String {
-    let text = fixed(value, decimals(value, ci95.unwrap_or([value; 2])));
-    if text.trim_start_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
+    fixed(value, decimals(value, ci95.unwrap_or([value; 2])))
 }
 
 /// `95 s`, `7.3 s`: seconds of wall time.
@@ -267,6 +278,7 @@ mod tests {
         let text = |us, ci95| difference(&LatencyDifference { us, ci95 });
         assert_eq!(text(0.0003, [-0.12, 0.14]), "+0.00 µs (-0.12 to 0.14)");
         assert_eq!(text(-1.23, [-1.5, -1.1]), "-1.2 µs (-1.5 to -1.1)");
+        assert_eq!(text(1_016.0, [-1_093.0, 29_459.0]), "+1 ms (-1 to 29)");
     }
 
     #[test]
@@ -277,7 +289,18 @@ mod tests {
         assert_eq!((of(None, Some([2.3, 5.3])), of(None, None)), ("2.3 to 5.3 s".into(), "none".into()));
         assert_eq!(change(0.772, None, true), "+29.5 %");
         assert_eq!(change(0.96, Some([0.955, 0.965]), false), "-4.0 % (-4.5 to -3.5)");
-        assert_eq!(micros(2.84), "+2.84 µs");
+        assert_eq!(change(0.9998, Some([0.92, 1.02]), false), "0.0 % (-8.0 to 2.0)");
+        assert_eq!([2.84, -1_234.0].map(longer_by), ["+2.84 µs", "-1.23 ms"]);
+    }
+
+    #[test]
+    fn a_change_with_a_verdict_is_not_said_to_be_of_too_few_units() {
+        let found = |verdict: &str| {
+            let json = serde_json::json!({ "measure": "rate", "ratio": 0.02, "verdict": verdict });
+            signed(&serde_json::from_value(json).unwrap())
+        };
+        assert_eq!(found("slower"), "-98.00 % (each window)");
+        assert_eq!(found("cannot tell"), "-98.00 % (too few units)");
     }
 
     #[test]

@@ -140,9 +140,9 @@ mod tests {
         assert!(lines[4].ends_with("+20.00 %  1.00 %   OFF"), "{}", lines[4]);
         assert_eq!(
             lines[5],
-            "  p50, short                            108 us      105 us  -3.10 us  +-5.00 us"
+            "  p50, short                            108 µs      105 µs  -3.10 µs  +-5.00 µs"
         );
-        assert!(lines[6].ends_with("128 us  +20.0 us  +-10.0 us   not judged"), "{}", lines[6]);
+        assert!(lines[6].ends_with("128 µs  +20.0 µs  +-10.0 µs   not judged"), "{}", lines[6]);
         assert_eq!(lines[7], "  stops                                                326");
         assert!(text.contains("1 not judged: the way through the loopback"), "{text}");
         assert!(text.contains("1 out of bounds"));

@@ -2,8 +2,8 @@
 //! rest is for readers.
 
 use super::model::{Disturbance, Oddity};
-use super::numbers::{Digits, Ends, count, plain};
-use linerate_analysis::judge::pairs::{Finding, Measure};
+use super::numbers::{Digits, Ends, TimeUnit, count, plain};
+use linerate_analysis::judge::pairs::{Finding, Findings, Measure};
 use linerate_analysis::judge::{Confirmation, FailedTrial, Flag, OutcomeWord, Quantity, TableUnit};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::bound::Bottleneck;
@@ -165,6 +165,21 @@ pub(crate) fn verdict(verdict: Verdict, margin: &str) -> String {
     }
 }
 
+/// The verdict on a row whose ratio is that of its rate, or p50. Where another quantity decides, it is named:
+/// `more CPU`.
+pub(crate) fn deciding(findings: &Findings, verdict: Verdict, margin: &str) -> String {
+    let is_of_main = findings.main().is_none_or(|main| main.verdict == verdict);
+    let other = findings.0.iter().find(|found| found.verdict == verdict).filter(|_| !is_of_main);
+    match other.map(|found| (found.measure, finding(found, margin))) {
+        Some((Measure::Cpu, words)) if verdict.is_difference() => format!("{words} CPU"),
+        Some((measure, words)) => format!("{}: {words}", measure.name()),
+        None => findings
+            .main()
+            .filter(|main| main.verdict == verdict)
+            .map_or_else(|| self::verdict(verdict, margin), |main| finding(main, margin)),
+    }
+}
+
 /// The verdict of a finding about one quantity of two subjects.
 pub(crate) fn finding(found: &Finding, margin: &str) -> String {
     match (found.verdict, found.second_series) {
@@ -204,12 +219,18 @@ pub(super) fn confirmation_name(confirmation: Confirmation) -> &'static str {
     }
 }
 
+/// As programs know it.
 pub(super) fn accuracy_name(accuracy: Accuracy) -> &'static str {
     match accuracy {
         Accuracy::Right => "right",
         Accuracy::Wrong => "wrong",
         Accuracy::CannotTell => "cannot tell",
     }
+}
+
+/// A verdict on a report, as all other verdicts are told.
+pub(super) fn accuracy(accuracy: Accuracy) -> &'static str {
+    if accuracy == Accuracy::CannotTell { "undecided" } else { accuracy_name(accuracy) }
 }
 
 pub(super) fn bound(bound: Bottleneck) -> String {
@@ -222,8 +243,8 @@ pub(super) fn bound(bound: Bottleneck) -> String {
     }
 }
 
-/// The name of a metric, empty where its unit says it, and the unit.
-pub(super) fn parts(quantity: Quantity) -> (&'static str, String) {
+/// The name of a metric, empty where its unit says it, and the unit: of latencies this one.
+pub(super) fn parts(quantity: Quantity, times: TimeUnit) -> (&'static str, String) {
     let (name, unit) = match quantity.metric {
         Metric::Seconds => ("", "seconds"),
         Metric::OperationsPerSecond => ("", "operations/s"),
@@ -236,13 +257,13 @@ pub(super) fn parts(quantity: Quantity) -> (&'static str, String) {
         Metric::CpuPerKib => ("", "ns of CPU per KiB, all roles"),
         Metric::ServerDescriptorsGrowth => ("", "growth of the server's descriptors"),
         Metric::ServerMemoryGrowth => ("growth of the server's memory", "MiB"),
-        Metric::MeanLatency => ("mean latency", "µs"),
-        Metric::P50Latency => ("p50 latency", "µs"),
-        Metric::P90Latency => ("p90 latency", "µs"),
-        Metric::P99Latency => ("p99 latency", "µs"),
-        Metric::P999Latency => ("p99.9 latency", "µs"),
-        Metric::MinLatency => ("min latency", "µs"),
-        Metric::MaxLatency => ("max latency", "µs"),
+        Metric::MeanLatency => ("mean latency", times.name()),
+        Metric::P50Latency => ("p50 latency", times.name()),
+        Metric::P90Latency => ("p90 latency", times.name()),
+        Metric::P99Latency => ("p99 latency", times.name()),
+        Metric::P999Latency => ("p99.9 latency", times.name()),
+        Metric::MinLatency => ("min latency", times.name()),
+        Metric::MaxLatency => ("max latency", times.name()),
     };
     match (quantity.metric, quantity.operations) {
         (Metric::Seconds, Some(operations)) => (name, format!("{unit} for {} operations", count(operations))),
@@ -296,27 +317,32 @@ pub(super) fn best_by(quantity: Option<Quantity>) -> String {
         Some(Metric::PeakMemory | Metric::ServerMemoryGrowth) => "needs the least memory".to_owned(),
         Some(Metric::ServerDescriptorsGrowth) => "needs the fewest descriptors".to_owned(),
         Some(metric) if metric.is_latency() => {
-            let (name, _) = parts(Quantity { metric, operations: None });
+            let (name, _) = parts(Quantity { metric, operations: None }, TimeUnit::Micros);
             format!("has the lowest {name}")
         }
         _ => "is fastest".to_owned(),
     }
 }
 
-/// The label of a row, in a table with several metrics.
+/// A metric with its unit, for programs.
 pub(super) fn metric(quantity: Quantity) -> String {
-    match parts(quantity) {
+    metric_in(quantity, TimeUnit::Micros)
+}
+
+/// A metric with its unit, of latencies this one: `p99 latency, ms`.
+pub(super) fn metric_in(quantity: Quantity, times: TimeUnit) -> String {
+    match parts(quantity, times) {
         ("", unit) => unit,
         (name, unit) => format!("{name}, {unit}"),
     }
 }
 
-/// The unit of the numbers of a cell, and of a table with one metric.
+/// The unit of the numbers of a cell, and of a table with one metric, for programs.
 pub(super) fn unit(quantity: Quantity) -> String {
     if quantity.metric.is_latency() { "microseconds".to_owned() } else { metric(quantity) }
 }
 
-/// The unit in the caption of a table.
+/// The unit of a table, for programs.
 pub(super) fn table_unit(unit: TableUnit) -> String {
     match unit {
         TableUnit::One(quantity) => self::unit(quantity),

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 pub const ALPN: &[u8] = b"perf";
 /// The options of a program that has this protocol. They are the client's; a server ignores them.
-pub const OPTIONS: &[&str] = &["answer", "streams"];
+pub const OPTIONS: &[&str] = &["response", "streams"];
 /// Bytes of the length that a request begins with.
 pub const PREFIX: usize = 8;
 /// The longest request, in bytes.
@@ -58,7 +58,7 @@ pub trait Peer: Send + Sync + 'static {
     ) -> impl Future<Output = Result<u64, ErrorKind>> + Send;
 }
 
-/// Requests of `size` bytes and responses of as many, or of `options.answer`.
+/// Requests of `size` bytes and responses of as many, or of `options.response`.
 #[derive(Debug)]
 pub struct Requests {
     request: Bytes,
@@ -78,7 +78,7 @@ impl Requests {
         if spec.operations.is_none() && spec.duration_ns.is_none() {
             return Err(Refusal::BadSpec("a client needs \"operations\" or \"duration_ns\"".into()));
         }
-        let response = spec.number("answer", 0..=u64::MAX)?.unwrap_or(spec.size);
+        let response = spec.number("response", 0..=u64::MAX)?.unwrap_or(spec.size);
         let most = if spec.workload == Workload::Rr { MOST_STREAMS } else { 1 };
         let streams = spec.number("streams", 1..=most)?.unwrap_or(1) as u32;
         let mut request = page(spec.size as usize);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// machine, and an interval contains them.
 const FEW: f64 = 0.1;
 
-/// CPU time that others used in a disturbed run: more than a tenth of its units were beside other processes
+/// CPU time that others used in a disturbed run: more than a tenth of its pairs were beside other processes
 /// that used more than 10 %, or lost more than 5 % to other guests of the hypervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -22,7 +22,8 @@ pub struct Disturbance {
     pub strangers: f64,
     /// The share that the hypervisor gave to other guests: the same mean.
     pub stolen: f64,
-    /// Disturbed units; of a run without duets, cells.
+    /// Disturbed pairs without the controls, or those alone where there is nothing else; of a run without
+    /// duets, cells.
     pub disturbed: usize,
     /// All of which the shares are known.
     pub of: usize,
@@ -32,9 +33,15 @@ pub struct Disturbance {
 
 /// `None` for a quiet run, and where nothing is known.
 pub fn disturbed(journal: &SortedJournal<'_>) -> Option<Disturbance> {
-    let measured =
-        journal.all().filter(|unit| !unit.warmup && matches!(unit.sides, Sides::One(_) | Sides::Two(_)));
-    let units: Vec<[f64; 2]> = measured.filter_map(shares).collect();
+    // A control is none of the pairs that were asked for, unless nothing else was.
+    let pairs = |is_control: bool| {
+        let is_meant = move |unit: &&Unit| {
+            let is_it = matches!(unit.sides, Sides::Two([one, other]) if (one == other) == is_control);
+            is_it && !unit.warmup
+        };
+        journal.all().filter(is_meant).filter_map(shares).collect::<Vec<[f64; 2]>>()
+    };
+    let units = Some(pairs(false)).filter(|found| !found.is_empty()).unwrap_or_else(|| pairs(true));
     let is_of_cells = units.is_empty();
     let all = if is_of_cells { by_cell(journal) } else { units };
     let is_disturbed = |[strangers, stolen]: &&[f64; 2]| *strangers > DISTURBED || *stolen > STEAL;
@@ -69,4 +76,31 @@ fn by_cell(journal: &SortedJournal<'_>) -> Vec<[f64; 2]> {
             [strangers, stolen(trials.iter().copied()).unwrap_or(0.0)]
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::{PlannedSuite, Run, Sharing, Together};
+
+    /// Disturbed pairs and all of them, of units of these cells, the busy ones first.
+    fn counted(busy: &[[usize; 2]], quiet: &[[usize; 2]]) -> Option<(usize, usize)> {
+        let busy = busy.iter().map(|sides| (sides, 0.4));
+        let all = busy.chain(quiet.iter().map(|sides| (sides, 0.0))).zip(0..);
+        let unit = |((sides, strangers), number): ((&[usize; 2], f64), u32)| {
+            let together = Together { strangers: Some(strangers), ..Together::new(Sharing::Together) };
+            Unit { number, ..Unit::new(Sides::Two(*sides), together.into()) }
+        };
+        let units: Vec<Unit> = all.map(unit).collect();
+        let run = Run { suites: vec![PlannedSuite::default()], ..Run::default() };
+        disturbed(&SortedJournal::sort(&run, &units)).map(|found| (found.disturbed, found.of))
+    }
+
+    #[test]
+    fn controls_are_not_counted_among_the_pairs_that_were_disturbed() {
+        let (pair, control) = ([1, 0], [0, 0]);
+        assert_eq!(counted(&[pair], &[pair, control, control]), Some((1, 2)));
+        assert_eq!(counted(&[control], &[pair, pair]), None);
+        assert_eq!(counted(&[control], &[control]), Some((1, 2)), "nothing else was measured");
+    }
 }

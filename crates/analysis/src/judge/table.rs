@@ -87,8 +87,8 @@ pub(super) fn table<'p>(
             || comparisons.with_baseline(cell, partner(cell, &planned.baseline, &partners)?, metric);
         let (cpu_alone, cpu_of) = comparisons.cpu_alone(cell, metric);
         let is_competitor = !cell.planned.is_limit;
-        // At a share of its own capacity a row does what it is asked to do.
-        let is_asked = metric == Metric::OperationsPerSecond && cell.planned.parameters.load.is_some();
+        // Rows at a share of their own capacity have different rates: no ratio compares them.
+        let is_of_own_load = cell.planned.parameters.load.is_some();
         let mark = |axes: &Option<Axes>| axes.as_ref().filter(|_| is_competitor).and_then(with).map(share);
         Entry {
             place: cell.place,
@@ -97,7 +97,7 @@ pub(super) fn table<'p>(
             alone: Estimate::from_values(cell.values(metric).into_values()).map(Alone::from),
             cpu_alone: cpu_alone.filter(|_| metric == planned.metric),
             cpu_of,
-            vs_baseline: with_baseline().filter(|_| is_competitor && !is_asked),
+            vs_baseline: with_baseline().filter(|_| is_competitor && !is_of_own_load),
             // What bounds the table's own metric need not bound its tail percentiles.
             vs_limit: mark(&planned.limit).filter(|_| metric == planned.metric),
             vs_reference: mark(&planned.reference),

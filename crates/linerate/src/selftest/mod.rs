@@ -112,7 +112,7 @@ pub fn cases(duration: Nanos, seed: u64, way: Way) -> Vec<Case> {
         open(case, RATE, Arrival::Constant)
     };
     vec![
-        short("fixed, 100 us", "each response after 100 us", "fixed 100"),
+        short("fixed, 100 µs", "each response after 100 µs", "fixed 100"),
         short("fixed, 1 ms", "each response after 1 ms", "fixed 1000"),
         short("fixed, 5 ms", "each response after 5 ms", "fixed 5000"),
         open(

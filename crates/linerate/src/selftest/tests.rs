@@ -28,7 +28,7 @@ fn a_percentile_is_within_bound_at_one_percent_and_not_at_two() {
 
 #[test]
 fn a_short_delay_is_judged_by_microseconds_beyond_the_way_through_the_loopback() {
-    let case = named("fixed, 100 us");
+    let case = named("fixed, 100 µs");
     let truth = done(&[100_000; 100]);
     let states = |case: &Case, measured: u64| {
         let rows = case.judge(&truth, &done(&[measured; 100]));

@@ -237,7 +237,7 @@ mod tests {
             ),
             ("layer = \"http\"", "layer = \"http\"\npath = \"loopback\"", "a relay is on a host of its own"),
             ("metric = \"seconds\"", "metrics = \"seconds\"", r#"nearest: "metric""#),
-            ("layer = \"http\"", "layer = \"http\"\nno-choice = [\"dirct\"]", r#"nearest: "direct""#),
+            ("no-choice = [\"iptables\"", "no-choice = [\"iptabels\"", r#"nearest: "iptables""#),
         ] {
             let text = proxy.text.replacen(right, wrong, 1);
             assert_ne!(text, proxy.text, "{right}");

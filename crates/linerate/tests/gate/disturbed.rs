@@ -16,7 +16,7 @@ fn a_disturbed_gate_warns_below_its_answer_and_in_its_comment_with_the_measured_
     let (first, second) = out.stdout.split_once('\n').unwrap();
     assert!(first.starts_with("no slowdown of pipe with this change"), "{first}");
     let pattern = concat!(
-        r"^warning: disturbed \((\d+) of (\d+) units: other processes used \d\d %, ",
+        r"^warning: disturbed \((\d+) of (\d+) pairs: other processes used \d\d %, ",
         r"other guests of the hypervisor 8 % of the CPU time\)"
     );
     let found = Regex::new(pattern).unwrap().captures(second);

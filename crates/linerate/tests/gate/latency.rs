@@ -82,7 +82,7 @@ fn the_margin_of_latencies_is_a_share_or_microseconds() {
         (&[][..], 0, "differs by less than 5 %"),
         (&["--margin", "1%"], 1, "later at p50"),
         // p90 differs by 8 us.
-        (&["--margin-us", "10"], 0, "differs by less than 10 us"),
+        (&["--margin-us", "10"], 0, "differs by less than 10 µs"),
         (&["--margin-us", "2us"], 1, "later at p50"),
     ] {
         let folder = Folder::new("gate-latency-margin");

@@ -1,5 +1,8 @@
 //! Numbers of a text, with the precision in which they are written.
 
+use crate::page::{interval, number};
+use serde_json::Value;
+
 /// A number, and half a unit of its last digit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown {
@@ -49,6 +52,18 @@ pub(crate) fn is_estimate(text: &str, value: f64, ends: [f64; 2]) -> bool {
     shown.len() >= wanted.len() && shown.iter().zip(&wanted).all(is_it)
 }
 
+/// True if a text is the value of a row, with its interval; a row without one may have the range of its
+/// trials. `factor`: that of its unit.
+pub(crate) fn is_value(text: &str, entry: &Value, factor: f64) -> bool {
+    let value = number(&entry["value"]) * factor;
+    let interval = |ends: &Value| interval(ends).map(|end| end * factor);
+    match (&entry["ci95"], &entry["alone"]["range"]) {
+        (ends, _) if ends.is_array() => is_estimate(text, value, interval(ends)),
+        (_, range) if text.contains("n=") => is_estimate(text, value, interval(range)),
+        _ => !text.contains('(') && is_estimate(text, value, [value; 2]),
+    }
+}
+
 /// True if the text is the ratio: in percent, or as a multiple from ten on.
 pub(crate) fn is_ratio(text: &str, ratio: f64, ends: [f64; 2]) -> bool {
     let factor = if text.contains('%') { 100.0 } else { 1.0 };
@@ -77,6 +92,21 @@ pub(crate) fn is_multiple(text: &str, ratio: f64, [low, high]: [f64; 2], is_cost
         true => is_estimate(text, 1.0 / ratio, [1.0 / high, 1.0 / low]),
         false => is_estimate(text, ratio, [low, high]),
     }
+}
+
+/// The units of times on a page, and what microseconds are multiplied by in each.
+pub(crate) const TIMES: [(&str, f64); 3] = [("µs", 1.0), ("ms", 1e-3), ("s", 1e-6)];
+
+/// The factor of the unit at the end of a label such as `p99 latency, ms`; 1 of any other label.
+pub(crate) fn of_label(label: &str) -> f64 {
+    let unit = TIMES.iter().find(|(unit, _)| label.ends_with(&format!(" latency, {unit}")));
+    unit.map_or(1.0, |(_, factor)| *factor)
+}
+
+/// A label without its unit of times.
+pub(crate) fn without_time(label: &str) -> &str {
+    let mut units = TIMES.iter().filter_map(|(unit, _)| label.strip_suffix(&format!(" latency, {unit}")));
+    units.next().unwrap_or(label)
 }
 
 /// Whether less of a metric is better, and it is no performance.

@@ -2,7 +2,10 @@
 
 use crate::drawing::{check_bars, check_cpu, check_forest, check_latencies, check_lengths};
 use crate::element::Element;
-use crate::numbers::{begins_with, is_cost, is_estimate, is_longer, is_more, is_multiple, is_ratio};
+use crate::numbers::{
+    TIMES, begins_with, is_cost, is_estimate, is_longer, is_more, is_multiple, is_ratio, is_value, of_label,
+    without_time,
+};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -162,7 +165,8 @@ impl Table<'_> {
         for grid in section.all("details.matrix") {
             let shown: Vec<&str> = grid.all("strong").iter().map(|each| each.text.as_str()).collect();
             for entry in entries.iter().filter(|entry| !entry["value"].is_null()) {
-                assert!(shown.iter().any(|text| is_value(text, entry)), "{entry} is not in the grid");
+                let is_it = |text: &&str| TIMES.iter().any(|(_, factor)| is_value(text, entry, *factor));
+                assert!(shown.iter().any(is_it), "{entry} is not in the grid");
             }
         }
     }
@@ -210,7 +214,8 @@ impl Table<'_> {
                 |field: &&&Element| field.get("data-v").is_some() && field.get("class").is_none();
             let value = fields.iter().filter(is_of_value).find(|field| field.get("data-l") != Some("tier"));
             let value = value.unwrap_or_else(|| panic!("no value in {unit}: {}", row.text));
-            assert!(is_value(&value.one(".v").text, entry), "{}: {entry}", row.text);
+            let factor = of_label(value.get("data-l").unwrap_or_default());
+            assert!(is_value(&value.one(".v").text, entry, factor), "{}: {entry}", row.text);
             check_sort_key(value, number(&entry["value"]));
         }
         if let Some(compared) = entry.get("vs_baseline").filter(|compared| !compared.is_null()) {
@@ -261,8 +266,11 @@ impl Table<'_> {
     fn check_further(&self, row: &Element, entry: &Value) {
         let (Some(metric), false) = (entry["metric"].as_str(), entry["value"].is_null()) else { return };
         let fields = row.all("td.c-more");
-        let field = fields.iter().find(|field| field.get("data-l") == Some(metric)).expect("a field");
-        assert!(is_value(&field.one(".v").text, entry), "{}: {entry}", field.text);
+        let label = |field: &Element| field.get("data-l").unwrap_or_default().to_owned();
+        let is_it = |field: &&&Element| without_time(&label(field)) == without_time(metric);
+        let field = fields.iter().find(is_it).expect("a field");
+        let factor = of_label(&label(field));
+        assert!(is_value(&field.one(".v").text, entry, factor), "{}: {entry}", field.text);
         check_sort_key(field, number(&entry["value"]));
         if let Some(compared) = entry.get("vs_baseline").filter(|compared| !compared.is_null()) {
             let shown = &field.one(".sub").text;
@@ -274,28 +282,20 @@ impl Table<'_> {
     }
 }
 
-/// True if a text is the value of a row, with its interval; a row without one may have the range of its
-/// trials.
-fn is_value(text: &str, entry: &Value) -> bool {
-    let value = number(&entry["value"]);
-    match (&entry["ci95"], &entry["alone"]["range"]) {
-        (ends, _) if ends.is_array() => is_estimate(text, value, interval(ends)),
-        (_, range) if text.contains("n=") => is_estimate(text, value, interval(range)),
-        _ => !text.contains('(') && is_estimate(text, value, [value; 2]),
-    }
-}
-
 /// The number of a CPU time, per operation or megabyte.
 pub(crate) fn micros(cost: &Value) -> f64 {
     number(cost.get("us_per_mb").unwrap_or(&cost["us_per_op"]))
 }
 
-/// In microseconds, of latencies alone.
+/// Latencies alone have one.
 fn check_difference(field: &Element, compared: &Value) {
     let shown = field.all(".micros");
     let Some(found) = compared.get("difference") else { return assert!(shown.is_empty(), "{compared}") };
     let us = shown.first().map_or("", |shown| &shown.text).trim_start_matches('+');
-    assert!(is_estimate(us, number(&found["us"]), interval(&found["ci95"])), "{us}: {compared}");
+    let (_, factor) = TIMES.iter().rfind(|(unit, _)| us.contains(&format!(" {unit}"))).expect("a unit");
+    let [value, ends] =
+        [[number(&found["us"]); 2], interval(&found["ci95"])].map(|us| us.map(|us| us * factor));
+    assert!(is_estimate(us, value[0], ends), "{us}: {compared}");
 }
 
 /// All that is measured of a cell.
@@ -321,14 +321,17 @@ fn check_details(shown: BTreeMap<&str, &str>, cell: &Value) {
     let latencies = ["mean", "min", "p50", "p90", "p99", "p99.9", "max"];
     let numbers = [
         ("datagrams", vec![("sent", "sent"), ("received", "received"), ("lost %", "lost_percent")]),
-        ("tcp", vec![("retransmits", "retransmits"), ("RTT µs", "rtt_us"), ("cwnd", "cwnd")]),
+        ("tcp", vec![("retransmits", "retransmits"), ("RTT", "rtt_us"), ("cwnd", "cwnd")]),
         ("latency_us", latencies.iter().map(|name| (*name, *name)).collect()),
     ];
     for (part, fields) in numbers {
         for (name, key) in fields.into_iter().filter(|_| cell.get(part).is_some_and(Value::is_object)) {
-            let name = if part == "latency_us" { format!("{name} µs") } else { name.to_owned() };
             let value = number(&cell[part][key.replace('.', "")]);
-            assert!(begins_with(shown[name.as_str()], &[value]), "{id}: {name} of {}", cell[part]);
+            let of_unit =
+                |(unit, factor): (&str, f64)| Some((*shown.get(&*format!("{name} {unit}"))?, factor));
+            let in_unit = TIMES.into_iter().find_map(of_unit);
+            let (text, factor) = in_unit.unwrap_or_else(|| (shown[name], 1.0));
+            assert!(begins_with(text, &[value * factor]), "{id}: {name} of {}", cell[part]);
         }
     }
     for (kind, times) in cell["errors"].as_object().unwrap() {

@@ -22,6 +22,13 @@ fn rates_are_shares_of_a_capacity_that_is_measured_once_for_each_row() {
         assert!(rate > 0, "{}", cell.id);
     }
     assert!(folder.read("report.html").contains("p99 latency by offered load"));
+    // Rows of different rates have no rank in any form.
+    let report: serde_json::Value = serde_json::from_str(&folder.read("report.json")).unwrap();
+    let entries = report["suites"][0]["tables"][0]["cells"].as_array().unwrap();
+    assert!(entries.iter().all(|entry| entry["vs_baseline"].is_null() && !entry["value"].is_null()));
+    for text in [out.stdout, folder.read("report.md").split("How to read it").next().unwrap().to_owned()] {
+        assert!(text.contains("Not ranked: ") && !text.contains(['▲', '▼', '△', '▽']), "{text}");
+    }
     let journal = folder.read("journal.jsonl");
     let cut: Vec<&str> = journal.lines().take(10).collect();
     fs::write(folder.path().join("journal.jsonl"), cut.join("\n") + "\n").unwrap();

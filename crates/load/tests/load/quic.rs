@@ -14,7 +14,7 @@ fn requests_and_responses_have_the_lengths_that_are_asked_for() {
         (spec.layer, spec.tls, spec.expect) = (Layer::Quic, Some(trust.clone()), None);
         (spec.connections, spec.size) = (2, size as u64);
         spec.set_option("streams", 4);
-        spec.set_option("answer", response);
+        spec.set_option("response", response);
         let done = Engine::start(&spec).done();
         assert_eq!((done.operations, done.errors.total()), (operations, 0), "{:?}", done.errors);
         assert_eq!(done.bytes, Bytes(operations * response.max(size as u64)));
@@ -30,7 +30,7 @@ fn a_client_that_waits_for_the_next_response_sleeps() {
     let mut spec = client("rr", address, 8, 20);
     (spec.layer, spec.tls, spec.expect) = (Layer::Quic, Some(trust), None);
     (spec.connections, spec.size) = (1, 8);
-    spec.set_option("answer", 3_000_000);
+    spec.set_option("response", 3_000_000);
     // A datagram for each call of the kernel, so that no turn takes all.
     spec.set_option("mode", "single");
     // A slow machine sleeps between responses that come less often.

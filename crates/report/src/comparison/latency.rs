@@ -2,7 +2,7 @@
 
 use super::model::{ComparedCell, ComparisonReport};
 use crate::layout::TextTable;
-use crate::numbers::{Digits, Ends, count, difference, share, signed};
+use crate::numbers::{count, difference, share, signed, times_of};
 use crate::words;
 use linerate_analysis::judge::pairs::{Finding, OfferedLoad};
 use linerate_model::{DecidingPercentile, LatencyMargin};
@@ -71,7 +71,7 @@ pub(super) fn load_of(cell: &ComparedCell) -> Option<&OfferedLoad> {
     cell.load.as_ref().or(cell.second_load.as_ref().map(|second| &second.load))
 }
 
-/// The difference that matters in this cell: `1 %` or `5 us`.
+/// The difference that matters in this cell: `1 %` or `5 µs`.
 pub(super) fn margin(cell: &ComparedCell, comparison: &ComparisonReport) -> String {
     if cell.load.is_some() { latency_margin(comparison) } else { share(comparison.margin) }
 }
@@ -80,11 +80,11 @@ pub(super) fn margin(cell: &ComparedCell, comparison: &ComparisonReport) -> Stri
 pub(super) fn latency_margin(comparison: &ComparisonReport) -> String {
     match comparison.latency_margin {
         LatencyMargin::Share(margin) => share(margin),
-        LatencyMargin::Microseconds(us) => format!("{us} us"),
+        LatencyMargin::Microseconds(us) => format!("{us} µs"),
     }
 }
 
-/// The differences that matter in the cells: `1 %`, or `1 % or 5 us` where there are open loops, too.
+/// The differences that matter in the cells: `1 %`, or `1 % or 5 µs` where there are open loops, too.
 pub(crate) fn margins(comparison: &ComparisonReport) -> String {
     let all: BTreeSet<String> = comparison.cells.iter().map(|cell| margin(cell, comparison)).collect();
     match all.is_empty() {
@@ -97,9 +97,8 @@ pub(crate) fn margins(comparison: &ComparisonReport) -> String {
 pub(crate) fn table(comparison: &ComparisonReport) -> Option<TextTable> {
     let of_cell = |cell: &ComparedCell| {
         let margin = margin(cell, comparison);
-        let micros = |us: f64| Digits::OF_VALUES.text(us, Ends::Unknown);
         let row = |latency: &Finding| {
-            let [base, head] = latency.values.map_or_else(Default::default, |values| values.map(micros));
+            let [base, head] = latency.values.map_or_else(Default::default, times_of);
             vec![
                 cell.id.clone(),
                 latency.measure.name().to_owned(),
@@ -112,7 +111,7 @@ pub(crate) fn table(comparison: &ComparisonReport) -> Option<TextTable> {
         };
         cell.findings.latencies().map(row).collect::<Vec<_>>()
     };
-    let headers = ["cell", "latency", "base us", "head us", "change (95 %)", "difference (95 %)", "verdict"];
+    let headers = ["cell", "latency", "base", "head", "change (95 %)", "difference (95 %)", "verdict"];
     let table = TextTable::new("Latencies", headers).with_rows(comparison.cells.iter().flat_map(of_cell));
     Some(table).filter(|table| !table.rows.is_empty())
 }

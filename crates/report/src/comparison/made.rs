@@ -4,7 +4,7 @@ use super::latency;
 use super::model::ComparisonReport;
 use super::why::reasons;
 use crate::model::Report;
-use crate::numbers::{Digits, Ends, seconds, share, shows_bias, signed_percent};
+use crate::numbers::{seconds, share, shows_bias, signed_percent, time};
 use crate::words;
 use linerate_analysis::stats::starts::StartReport;
 use linerate_model::{ComparisonKind, PlannedArm, WrittenBySubject};
@@ -98,7 +98,7 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
 
 /// The cold start of a server.
 fn started(start: &StartReport) -> String {
-    let time = |ms: f64| Digits::OF_FACTORS.text(ms, Ends::Unknown) + " ms";
+    let time = |ms: f64| time(ms * 1e3);
     format!(
         "{} starts in {}, and its first response takes {} (median of {} starts)",
         start.name,

@@ -52,7 +52,7 @@ pub(super) fn ranking(
     )];
     for cell in cells {
         let Some(main) = cell.findings.main() else { continue };
-        let words = words::verdict_on(main.measure, cell.verdict, &margin(cell, comparison));
+        let words = words::deciding(&cell.findings, cell.verdict, &margin(cell, comparison));
         let row = vec![
             cell.id.clone(),
             value_words(cell, main)[1].clone(),
@@ -76,4 +76,33 @@ pub(super) fn ranking(
     }
     let (rows, verdicts): (Vec<_>, Vec<_>) = rows.into_iter().map(|(_, row, verdict)| (row, verdict)).unzip();
     (TextTable::new("", headers).with_rows(rows.into_iter()), verdicts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_analysis::judge::pairs::Findings;
+    use serde_json::json;
+
+    #[test]
+    fn a_verdict_of_another_quantity_than_the_ratio_beside_it_names_that_quantity() {
+        let findings = |[rate, cpu]: [&str; 2]| -> Findings {
+            serde_json::from_value(json!([
+                { "measure": "rate", "ratio": 0.959, "verdict": rate },
+                { "measure": "cpu", "ratio": 1.087, "ci95": [1.07, 1.1], "verdict": cpu },
+            ]))
+            .unwrap()
+        };
+        for (found, verdict, words) in [
+            (["cannot tell", "slower"], Verdict::Slower, "more CPU"),
+            (["cannot tell", "within the margin"], Verdict::WithinMargin, "CPU: no difference"),
+            (["slower", "slower"], Verdict::Slower, "slower"),
+            (["faster", "slower"], Verdict::Faster, "faster"),
+            (["within the margin", "cannot tell"], Verdict::CannotTell, "CPU: undecided"),
+            (["slower", "slower"], Verdict::CannotTell, "undecided"),
+            (["slower", "slower"], Verdict::Failed, "failed"),
+        ] {
+            assert_eq!(words::deciding(&findings(found), verdict, "1 %"), words, "{found:?}");
+        }
+    }
 }

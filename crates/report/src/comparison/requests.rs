@@ -4,7 +4,7 @@ use super::answer::{change_words, interval_words};
 use super::latency::{load_of, rate_words};
 use super::model::{ComparedCell, ComparisonReport};
 use crate::layout::TextTable;
-use crate::numbers::{Digits, Ends, count};
+use crate::numbers::{Digits, Ends, TimeUnit, count};
 use linerate_analysis::judge::pairs::RequestFinding;
 
 /// Requests that the terminal and a comment show.
@@ -26,17 +26,21 @@ fn table(cell: &ComparedCell, several: bool) -> TextTable {
     let is_timed = cell.by_request.iter().any(|request| request.p50.is_some());
     let fails = cell.by_request.iter().any(|request| request.failed() != [0, 0]);
     let both = |values: [String; 2]| values.join(" -> ");
-    let micros = |us: f64| Digits::OF_FACTORS.text(us, Ends::Unknown);
+    let requests = || cell.by_request.iter();
+    let p50 = TimeUnit::fitting(requests().filter_map(|request| request.p50.as_ref()?.values).flatten());
+    let p99 = TimeUnit::fitting(requests().flat_map(|request| request.p99_us).flatten());
+    let number = |us: f64, unit: TimeUnit| Digits::OF_FACTORS.text(unit.of_micros(us), Ends::Unknown);
     let row = |request: &RequestFinding| {
         let mut row = vec![name(request), both(request.operations.map(count))];
         row.extend(fails.then(|| both(request.failed().map(count))));
         if is_timed {
-            let p50 = request.p50.as_ref();
+            let found = request.p50.as_ref();
+            let values = found.and_then(|found| found.values);
             row.extend([
-                p50.and_then(|p50| p50.values).map_or_else(String::new, |us| both(us.map(micros))),
-                p50.map_or_else(String::new, change_words),
-                p50.map_or_else(String::new, interval_words),
-                both(request.p99_us.map(|us| us.map_or_else(|| "-".to_owned(), micros))),
+                values.map_or_else(String::new, |us| both(us.map(|us| number(us, p50)))),
+                found.map_or_else(String::new, change_words),
+                found.map_or_else(String::new, interval_words),
+                both(request.p99_us.map(|us| us.map_or_else(|| "-".to_owned(), |us| number(us, p99)))),
             ]);
         }
         row
@@ -44,7 +48,8 @@ fn table(cell: &ComparedCell, several: bool) -> TextTable {
     let title = format!("by request{of}{load}");
     let mut headers = vec![&*title, "responses"];
     headers.extend(fails.then_some("failed"));
-    let timed = ["p50 µs", "change", "95 % interval", "p99 µs"];
+    let [p50, p99] = [("p50", p50), ("p99", p99)].map(|(name, unit)| format!("{name} {}", unit.name()));
+    let timed = [&*p50, "change", "95 % interval", &*p99];
     headers.extend(timed.into_iter().filter(|_| is_timed));
     TextTable::new(&title, headers).with_rows(cell.by_request.iter().map(row))
 }

@@ -5,7 +5,7 @@ use super::forest::Forest;
 use super::{bars, sentence};
 use crate::layout::{self, Alternative, Group, Part, Precision};
 use crate::model::{CellReport, Quantity, Sensitivity, SuiteReport, TableCell, TableReport};
-use crate::numbers::{difference, error, percent, shows_bias};
+use crate::numbers::{percent, shows_bias};
 use crate::words::{self, accuracy_name, outcome_name, verdict_name};
 use linerate_analysis::stats::cost::Consumer;
 use linerate_contract::Role;
@@ -58,7 +58,7 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
                         th.c-cpu scope="col" { "CPU " (cpu_unit) (legend(&groups)) }
                     }
                     @if columns.has_bounds { th.c-bound scope="col" { "bound by" } }
-                    @for metric in &columns.further { th.c-more scope="col" { (words::metric(*metric)) } }
+                    @for metric in &columns.further { th.c-more scope="col" { (columns.name(*metric)) } }
                     th scope="col" { "details" }
                 } }
                 @for (i, group) in groups.iter().enumerate() { (body(&columns, i, group, groups.len() > 1)) }
@@ -93,6 +93,10 @@ impl<'a> Columns<'a> {
     /// The address of a group's background.
     fn background(&self, group: usize) -> String {
         format!("{}~{group}", self.anchor)
+    }
+
+    fn name(&self, metric: Quantity) -> String {
+        self.precision.name(metric)
     }
 
     fn number(&self) -> usize {
@@ -157,7 +161,7 @@ fn row(columns: &Columns<'_>, group: usize, member: &Alternative<'_>, begins_apa
 
 fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
     let Alternative { cell, entry, part, .. } = member;
-    let (Some(value), Some(text)) = (entry.value, Precision::value(entry)) else {
+    let (Some(value), Some(text)) = (entry.value, columns.precision.value(entry)) else {
         let word = outcome_name(cell.outcome);
         return html! { td.none data-l=(columns.unit) { (word) } };
     };
@@ -209,7 +213,7 @@ fn ratio(columns: &Columns<'_>, forest: &Forest, background: &str, member: &Alte
         return html! {
             td class={ "ratio " (accuracy_name(truth.accuracy)) } data-l="against the truth"
                 data-v=(short(truth.ratio)) {
-                span.v { (error(truth)) } (forest.row(background, entry))
+                span.v { (columns.precision.error(entry.metric, truth)) } (forest.row(background, entry))
             }
         };
     }
@@ -227,7 +231,9 @@ fn ratio(columns: &Columns<'_>, forest: &Forest, background: &str, member: &Alte
                 span.sign aria-hidden="true" { (layout::mark(comparison)) }
                 span.sr { (word) }
             }
-            @if let Some(found) = &comparison.difference { span.micros { (difference(found)) } }
+            @if let Some(found) = &comparison.difference {
+                span.micros { (columns.precision.difference(entry.metric, found)) }
+            }
             (forest.row(background, entry))
         }
     }
@@ -264,9 +270,9 @@ fn bound(member: &Alternative<'_>) -> Markup {
 
 fn further(columns: &Columns<'_>, cell: &CellReport, metric: Quantity) -> Markup {
     let is_it = |entry: &&TableCell| entry.id == cell.id && entry.metric == Some(metric);
-    let label = words::metric(metric);
+    let label = columns.name(metric);
     let entry = columns.table.cells.iter().find(is_it);
-    let number = entry.and_then(|entry| Some((entry, entry.value?, Precision::value(entry)?)));
+    let number = entry.and_then(|entry| Some((entry, entry.value?, columns.precision.value(entry)?)));
     let Some((entry, value, text)) = number else { return html! { td.c-more data-l=(label) {} } };
     let (comparison, truth) = (entry.vs_baseline.as_ref(), entry.vs_truth.as_ref());
     let word = comparison.filter(|c| !c.ci95_is_range).map(|c| verdict_name(c.verdict));
@@ -279,9 +285,11 @@ fn further(columns: &Columns<'_>, cell: &CellReport, metric: Quantity) -> Markup
                     (columns.precision.share(Some(metric), c)) " "
                     span aria-hidden="true" { (layout::mark(c)) }
                 }
-                @if let Some(found) = &c.difference { span.micros { (difference(found)) } }
+                @if let Some(found) = &c.difference {
+                    span.micros { (columns.precision.difference(Some(metric), found)) }
+                }
             }
-            @if let Some(truth) = truth { span.sub { (error(truth)) } }
+            @if let Some(truth) = truth { span.sub { (columns.precision.error(Some(metric), truth)) } }
         }
     }
 }

@@ -82,7 +82,7 @@ fn answer(report: &Report, suite: &SuiteReport, is_one: bool) -> Markup {
                 @if let Some(chart) = picture::of_suite(report, suite) {
                     (figure(&format!("{address}~picture"), &chart, &html! {
                         "Lines: 95 % intervals" @if has_range(group) { ", of n=3 to 5 the range" } ". "
-                        @if let Some(apart) = apart(group) { "Below the dashed rule: " (apart) ". " }
+                        @if has_rule(group) { "Below the dashed rule is no choice. " }
                         a href={ "#" (anchor(&[&suite.name, &table.name])) } { "All numbers" }
                     }))
                 } @else { p.answer { (sentence(&answer.lead)) } }
@@ -104,15 +104,9 @@ fn has_range(group: &Group<'_>) -> bool {
     group.members.iter().any(|m| m.entry.ci95.is_none() && m.entry.alone.is_some_and(|a| a.range.is_some()))
 }
 
-/// Names of what is below the rule, such as `baseline, reference`. `None` without a rule.
-fn apart(group: &Group<'_>) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
-    for name in group.members.iter().filter(|member| member.is_apart).map(|member| member.mark()) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    (group.choices() > 0 && !names.is_empty()).then(|| names.join(", "))
+/// Some rows are above the rule, and others below.
+fn has_rule(group: &Group<'_>) -> bool {
+    (1..group.members.len()).contains(&group.choices())
 }
 
 /// An answer in a line for each group.

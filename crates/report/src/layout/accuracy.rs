@@ -2,24 +2,35 @@
 
 use super::answer::{Sentence, said};
 use super::groups::{Alternative, Group};
+use crate::words;
 use linerate_analysis::stats::accuracy::Accuracy;
 
-/// Who reports what is wrong or undecided.
-pub(super) fn accuracies(group: &Group<'_>) -> Vec<Sentence> {
-    [(Accuracy::Wrong, "wrong"), (Accuracy::CannotTell, "undecided")]
-        .into_iter()
-        .filter(|(accuracy, _)| group.members.iter().any(|m| is_so(m, *accuracy)))
-        .map(|(found, word)| accuracy(group, found, word))
-        .collect()
-}
+const ALL: [Accuracy; 3] = [Accuracy::Right, Accuracy::Wrong, Accuracy::CannotTell];
 
-fn is_so(member: &Alternative<'_>, accuracy: Accuracy) -> bool {
-    member.entry.vs_truth.as_ref().is_some_and(|truth| truth.accuracy == accuracy)
-}
-
-/// `Reports that are right: native.`
-pub(super) fn accuracy(group: &Group<'_>, found: Accuracy, word: &str) -> Sentence {
-    let those: Vec<&Alternative<'_>> = group.members.iter().filter(|m| is_so(m, found)).collect();
+/// Who reports what is right.
+pub(super) fn right(group: &Group<'_>) -> Sentence {
+    let those = with(group, Accuracy::Right, false);
     let none = if those.is_empty() { "none" } else { "" };
-    said(format!("Reports that are {word}: {none}"), &those, ".")
+    said(format!("Reports that are right: {none}"), &those, ".")
+}
+
+/// Who reports what is wrong or undecided, and what linerate's own report, which are no choice.
+pub(super) fn others(group: &Group<'_>) -> Vec<Sentence> {
+    let of_others = ALL.into_iter().skip(1).map(|accuracy| {
+        let (those, word) = (with(group, accuracy, false), words::accuracy(accuracy));
+        (!those.is_empty()).then(|| said(format!("Reports that are {word}: "), &those, "."))
+    });
+    let own = ALL.into_iter().map(|accuracy| {
+        let (those, word) = (with(group, accuracy, true), words::accuracy(accuracy));
+        (!those.is_empty()).then(|| said(format!("linerate's own, {word}: "), &those, "."))
+    });
+    of_others.chain(own).flatten().collect()
+}
+
+fn with<'g, 'a>(group: &'g Group<'a>, accuracy: Accuracy, is_own: bool) -> Vec<&'g Alternative<'a>> {
+    let is_so = |member: &&Alternative<'_>| {
+        let truth = member.entry.vs_truth.as_ref();
+        (member.is_own && member.is_apart) == is_own && truth.is_some_and(|truth| truth.accuracy == accuracy)
+    };
+    group.members.iter().filter(is_so).collect()
 }

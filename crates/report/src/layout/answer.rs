@@ -1,14 +1,13 @@
 //! The answer of a table in sentences, made from its verdicts.
 
-use super::accuracy::{accuracies, accuracy};
+use super::accuracy;
 use super::beside::{alone, by_own_load, by_parameter, marks};
 use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
-use crate::model::{OutcomeWord, Quantity, SuiteReport, TableReport, TableUnit};
-use crate::numbers::{Ends, longer, percent_range};
+use crate::model::{OutcomeWord, Quantity, SuiteReport, TableReport};
+use crate::numbers::{Ends, TimeUnit, longer, percent_range};
 use crate::words;
-use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
 use linerate_analysis::stats::verdict::Verdict;
 
@@ -65,17 +64,14 @@ pub(crate) fn further_metrics(table: &TableReport) -> Vec<Quantity> {
 
 /// The unit of the table's first metric.
 pub(crate) fn unit(table: &TableReport) -> String {
-    match (table.unit, table.quantity()) {
-        (TableUnit::OfRow, Some(quantity)) => words::metric(quantity),
-        (unit, _) => words::table_unit(unit),
-    }
+    Precision::for_table(table).unit()
 }
 
 pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let said_of =
         |lead: Sentence, rest: Vec<Sentence>| GroupAnswer { label: group.label.clone(), lead, rest };
     if table.truth_tolerance.is_some() {
-        return said_of(accuracy(group, Accuracy::Right, "right"), accuracies(group));
+        return said_of(accuracy::right(group), accuracy::others(group));
     }
     if group.is_of_the_generator() {
         let why = "Says nothing about the servers: the load generator was the limit of every row.";
@@ -89,7 +85,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let measured: Vec<&Alternative<'_>> = group.members.iter().filter(|m| m.entry.value.is_some()).collect();
     let ranked = group.ranked();
     let Some(best) = ranked.first() else {
-        return said_of(unranked(table, &measured), absent(group));
+        return said_of(unranked(&precision, &measured), absent(group));
     };
     if let Some(lead) = by_parameter(table, &precision, group) {
         return said_of(lead, unsure(table, &precision, group).into_iter().chain(absent(group)).collect());
@@ -97,18 +93,21 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
-        let ratio = ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &with.label)));
+        let ratio =
+            ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &named_baseline(with))));
         let Some(ratio) = ratio else {
-            let lead = alone(table, &precision, group, best);
-            return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
+            let (lead, told) = alone(table, &precision, group, best);
+            let rest = marks(table, &precision, group, told).into_iter().chain(absent(group));
+            return said_of(lead, rest.collect());
         };
-        let lead = said("", &[best], format!(" has {}{ratio}.", brief_value(table, best)));
-        return said_of(lead, marks(table, &precision, group).into_iter().chain(absent(group)).collect());
+        let lead = said("", &[best], format!(" has {}{ratio}.", precision.briefly_told(best.entry)));
+        let rest = marks(table, &precision, group, None).into_iter().chain(absent(group));
+        return said_of(lead, rest.collect());
     }
     let placed: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_placed(table)).copied().collect();
     let (lead, rest) = match nothing {
         Some(nothing) if !placed.is_empty() => {
-            let has = format!(" alone: {}.", value(table, nothing));
+            let has = format!(" alone: {}.", precision.told(nothing.entry));
             let rest = std::iter::once(said("", &[nothing], has)).chain(unsure(table, &precision, group));
             (costs(table, &precision, &placed, &nothing.label), rest.collect())
         }
@@ -123,7 +122,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
 /// The sentences about what has no order, and the marks.
 pub(super) fn unsure(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
     let lossy = lossy(group);
-    unknown(group).into_iter().chain(lossy).chain(marks(table, precision, group)).collect()
+    unknown(group).into_iter().chain(lossy).chain(marks(table, precision, group, None)).collect()
 }
 
 /// Why there is no order.
@@ -189,8 +188,8 @@ fn by_tiers(
             let ratio = ratio.filter(|_| only.part != Part::Baseline).unwrap_or_default();
             let is = if tiers.len() == 1 { "has".into() } else { words::best_by(table.quantity()) + ":" };
             // Its name is in the words before it.
-            let value = brief_value(table, only);
-            let name = table.quantity().map(words::parts).map_or("", |(name, _)| name);
+            let value = precision.briefly_told(only.entry);
+            let name = name(table);
             let value = if tiers.len() == 1 { &value } else { value.trim_end_matches(name).trim_end() };
             said("", &[only], format!(" {is} {value}{ratio}."))
         }
@@ -200,7 +199,7 @@ fn by_tiers(
                 if tiers.len() == 1 { "No order, the intervals overlap: " } else { "Tied for first: " };
             // Ratios alone are no size.
             let size = group.baseline().filter(|member| member.entry.value.is_some());
-            let size = size.map(|member| format!(", which has {}", brief_value(table, member)));
+            let size = size.map(|member| format!(", which has {}", precision.briefly_told(member.entry)));
             let all = spread(table, precision, &tiers[0], baseline);
             said(which, &tiers[0], format!(", {all}{}.", size.unwrap_or_default()))
         }
@@ -225,16 +224,13 @@ pub(super) fn brief(share: &str) -> &str {
     share.split(" (").next().unwrap_or_default()
 }
 
-pub(super) fn brief_value(table: &TableReport, member: &Alternative<'_>) -> String {
-    let text = value(table, member);
-    match (text.split_once(" ("), text.rsplit_once(')')) {
-        (Some((number, _)), Some((_, unit))) => format!("{number}{unit}"),
-        _ => text,
-    }
+/// The name of the table's first metric; empty where its unit says it.
+pub(super) fn name(table: &TableReport) -> &'static str {
+    table.quantity().map_or("", |quantity| words::parts(quantity, TimeUnit::Micros).0)
 }
 
 /// `82 % (79 to 86) of direct`; a latency is `2.2x (2.1 to 2.3) that of direct`.
-pub(super) fn against(table: &TableReport, share: &str, baseline: &str) -> String {
+fn against(table: &TableReport, share: &str, baseline: &str) -> String {
     match table.quantity().filter(|quantity| words::is_cost(*quantity)) {
         Some(_) if share.contains('x') => format!("{share} that of {baseline}"),
         Some(_) => format!("{share} against {baseline}"),
@@ -259,7 +255,8 @@ fn spread(
             let (low, high) = (ratios.clone().fold(f64::INFINITY, f64::min), ratios.fold(0.0, f64::max));
             if is_cost {
                 let [from, to] = [high, low].map(|ratio| longer(ratio, Ends::Unknown));
-                return format!("{from} to {to} against {baseline}");
+                let both = if from == to { from } else { format!("{from} to {to}") };
+                return format!("{both} against {baseline}");
             }
             against(table, &percent_range(low, high), baseline)
         }
@@ -274,8 +271,10 @@ pub(super) fn share(precision: &Precision, member: &Alternative<'_>) -> Option<S
 fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let Some(baseline) = group.baseline() else { return Vec::new() };
     let with = |verdict: Verdict| -> Vec<&Alternative<'_>> {
-        let is_it =
-            |m: &&Alternative<'_>| m.entry.value.is_some() && m.part != Part::Baseline && m.has(verdict);
+        // What is apart has a sentence of its own.
+        let is_it = |m: &&Alternative<'_>| {
+            m.entry.value.is_some() && m.part != Part::Baseline && !m.is_apart && m.has(verdict)
+        };
         group.members.iter().filter(is_it).collect()
     };
     let mut sentences = Vec::new();
@@ -315,7 +314,7 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
 /// Rows that are not ranked because they lost data, as a sentence.
 fn lossy(group: &Group<'_>) -> Option<Sentence> {
     let those: Vec<&Alternative<'_>> = group.ranked().into_iter().filter(|member| member.loses()).collect();
-    (!those.is_empty()).then(|| said("Not ranked, more than 1 % was lost: ", &those, "."))
+    (!those.is_empty()).then(|| said("Without a place, since more than 1 % was lost: ", &those, "."))
 }
 
 /// Cells without a number.
@@ -328,26 +327,12 @@ fn absent(group: &Group<'_>) -> Vec<Sentence> {
     vec![said("Without a number: ", &without, " (the reason is below the tables).")]
 }
 
-fn unranked(table: &TableReport, measured: &[&Alternative<'_>]) -> Sentence {
+fn unranked(precision: &Precision, measured: &[&Alternative<'_>]) -> Sentence {
     let Some(first) = measured.first() else {
         return said("Nothing was measured.", &[], "");
     };
     let none = if measured.len() > 1 { "No comparison was measured. " } else { "" };
-    said(none, &[first], format!(" has {}.", value(table, first)))
-}
-
-/// `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`.
-fn value(table: &TableReport, member: &Alternative<'_>) -> String {
-    if let Some(rate) = Precision::small_rate(table.quantity(), member.entry) {
-        return rate;
-    }
-    let Some(number) = Precision::value(member.entry) else { return String::new() };
-    match (table.unit, table.quantity().map(words::parts)) {
-        (TableUnit::One(quantity), _) if quantity.metric.is_latency() => format!("{number} microseconds"),
-        (_, Some(("", unit))) => format!("{number} {unit}"),
-        (_, Some((name, unit))) => format!("{number} {unit} {name}"),
-        (_, None) => number,
-    }
+    said(none, &[first], format!(" has {}.", precision.told(first.entry)))
 }
 
 /// A sentence, or a part of one, about some members.

@@ -1,7 +1,7 @@
 //! Sentences about rows that are no choice beside each other: values of a parameter, loads of their own,
 //! references and limits.
 
-use super::answer::{NAMES, Phrase, Sentence, against, brief, brief_value, said, share};
+use super::answer::{NAMES, Phrase, Sentence, brief, name, said, share};
 use super::groups::{Alternative, Group, Part};
 use super::precision::Precision;
 use crate::model::TableReport;
@@ -25,7 +25,7 @@ pub(super) fn by_parameter(
     }
     // The last ones are the farthest from the baseline.
     let shown = &steps[steps.len().saturating_sub(NAMES)..];
-    let mut sentence = said("", &[baseline], format!(" has {}", brief_value(table, baseline)));
+    let mut sentence = said("", &[baseline], format!(" has {}", precision.briefly_told(baseline.entry)));
     for (at, (member, share)) in shown.iter().enumerate() {
         let before = if at == 0 { "; beside it " } else { ", " };
         let is_range = member.entry.vs_baseline.as_ref().is_some_and(|found| found.ci95_is_range);
@@ -44,7 +44,8 @@ fn rows_in_doubt(group: &Group<'_>) -> bool {
 /// Each row under a share of its own capacity, so that none is compared: what it has at which rate.
 pub(super) fn by_own_load(table: &TableReport, group: &Group<'_>) -> Sentence {
     let measured = group.members.iter().filter(|member| member.entry.value.is_some());
-    let name = table.quantity().map(words::parts).map_or("", |(name, _)| name);
+    let precision = Precision::for_table(table);
+    let name = name(table);
     let mut sentence: Sentence = Vec::new();
     for (at, member) in measured.take(NAMES).enumerate() {
         let rate = table.cells.iter().find(|entry| {
@@ -55,7 +56,7 @@ pub(super) fn by_own_load(table: &TableReport, group: &Group<'_>) -> Sentence {
         let rate = rate.map_or_else(String::new, |rate| {
             format!(" at {}/s", Digits::OF_VALUES.text(rate, Ends::Unknown))
         });
-        let value = brief_value(table, member);
+        let value = precision.briefly_told(member.entry);
         let value = format!(" {}{rate}", value.trim_end_matches(name).trim_end());
         let before = if at == 0 { format!("{name}: ") } else { ", ".to_owned() };
         sentence.extend(said(before, &[member], value));
@@ -64,14 +65,14 @@ pub(super) fn by_own_load(table: &TableReport, group: &Group<'_>) -> Sentence {
     sentence
 }
 
-/// One competitor, with references and linerate's own beside it.
-pub(super) fn alone(
+/// One competitor, and the first reference or system of linerate's own beside it, which is returned too.
+pub(super) fn alone<'g, 'a>(
     table: &TableReport,
     precision: &Precision,
-    group: &Group<'_>,
+    group: &'g Group<'a>,
     only: &Alternative<'_>,
-) -> Sentence {
-    let mut sentence = said("", &[only], format!(" has {}", brief_value(table, only)));
+) -> (Sentence, Option<&'g Alternative<'a>>) {
+    let mut sentence = said("", &[only], format!(" has {}", precision.briefly_told(only.entry)));
     let is_cost = table.quantity().is_some_and(words::is_cost);
     let mut beside = group
         .members
@@ -79,31 +80,43 @@ pub(super) fn alone(
         .filter(|member| member.part != Part::Limit)
         .filter_map(|member| Some((member, share(precision, member)?)));
     let nothing = "; nothing to compare it with was measured.";
-    match beside.next() {
-        Some((member, share)) => {
-            let whose = if member.is_own { "; linerate's own " } else { "; beside it " };
-            let of = if is_cost { "against it" } else { "of it" };
-            sentence.extend(said(whose, &[member], format!(" {} {of}.", brief(&share))));
-        }
-        None => sentence.push(Phrase::Plain(nothing.to_owned())),
-    }
-    sentence
+    let Some((member, share)) = beside.next() else {
+        sentence.push(Phrase::Plain(nothing.to_owned()));
+        return (sentence, None);
+    };
+    let whose = if member.is_own { "; linerate's own " } else { "; for reference " };
+    let of = match brief(&share).ends_with('x') {
+        true => "that",
+        false if is_cost => "against it",
+        false => "of it",
+    };
+    sentence.extend(said(whose, &[member], format!(" {} {of}.", brief(&share))));
+    (sentence, Some(member))
 }
 
-/// References and limits, which nobody chooses between.
-pub(super) fn marks(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
-    let those = |part: Part| group.members.iter().filter(move |m| m.part == part && m.entry.value.is_some());
-    let reference = those(Part::Reference).filter_map(|member| {
-        let share = share(precision, member)?;
-        let baseline = &group.baseline()?.label;
-        Some(said("For reference: ", &[member], format!(", {}.", against(table, &share, baseline))))
-    });
-    let own =
-        group.members.iter().filter(|m| m.part == Part::Competitor && m.is_own && m.entry.value.is_some());
-    let own = own.filter_map(|member| {
-        let (share, baseline) = (share(precision, member)?, &group.baseline()?.label);
-        Some(said("linerate's own: ", &[member], format!(", {}.", against(table, &share, baseline))))
-    });
+/// References and limits, which nobody chooses between. `told`: what a sentence before names.
+pub(super) fn marks(
+    table: &TableReport,
+    precision: &Precision,
+    group: &Group<'_>,
+    told: Option<&Alternative<'_>>,
+) -> Vec<Sentence> {
+    let is_new = |m: &&Alternative<'_>| told.is_none_or(|told| told.cell.id != m.cell.id);
+    let measured = || group.members.iter().filter(|m| m.entry.value.is_some()).filter(is_new);
+    let those = |part: Part| measured().filter(move |m| m.part == part);
+    let listed = |word: &str, those: Vec<&Alternative<'_>>| {
+        let mut shares = those.into_iter().filter_map(|m| Some((m, share(precision, m)?))).peekable();
+        let baseline = group.baseline().filter(|_| shares.peek().is_some())?;
+        let mut sentence = said(format!("{word}, beside "), &[baseline], ":");
+        for (at, (member, share)) in shares.enumerate() {
+            let before = if at == 0 { " " } else { ", " };
+            sentence.extend(said(before, &[member], format!(" {share}")));
+        }
+        sentence.push(Phrase::Plain(".".to_owned()));
+        Some(sentence)
+    };
+    let reference = listed("For reference", those(Part::Reference).collect());
+    let own = listed("linerate's own", those(Part::Competitor).filter(|m| m.is_own).collect());
     let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
     let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
     let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
@@ -116,5 +129,5 @@ pub(super) fn marks(table: &TableReport, precision: &Precision, group: &Group<'_
     let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
     let doubt =
         (!doubtful.is_empty()).then(|| said("Above the limit, find the cause first: ", &doubtful, "."));
-    reference.chain(own).chain(best).chain(doubt).collect()
+    [reference, own, best, doubt].into_iter().flatten().collect()
 }

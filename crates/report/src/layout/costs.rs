@@ -4,7 +4,7 @@ use super::answer::{Phrase, Sentence, share};
 use super::groups::Alternative;
 use super::precision::Precision;
 use crate::model::TableReport;
-use crate::numbers::{brief_percent_of, micros};
+use crate::numbers::{brief_percent_of, longer_by};
 use crate::words;
 
 /// More names than these make no headline.
@@ -24,11 +24,11 @@ pub(super) fn costs(
     let is_cost = table.quantity().is_some_and(words::is_cost);
     let cost = |member: &Alternative<'_>| {
         let found = member.entry.vs_baseline.as_ref()?;
-        let micros = found.difference.as_ref().filter(|_| is_cost).map(|found| micros(found.us));
+        let longer = found.difference.as_ref().filter(|_| is_cost).map(|found| longer_by(found.us));
         let share = share(precision, member).filter(|_| is_cost);
         let share = share.map(|share| share.split(" (").next().unwrap_or_default().to_owned());
-        Some(match (micros, share) {
-            (Some(micros), Some(share)) => format!("{micros} ({share})"),
+        Some(match (longer, share) {
+            (Some(longer), Some(share)) => format!("{longer} ({share})"),
             (None, Some(share)) => share,
             _ if found.ratio > NO_COST => FREE.to_owned(),
             _ => brief_percent_of(1.0 - found.ratio),
@@ -60,7 +60,11 @@ pub(super) fn costs(
         phrases.push(Phrase::Name(family.name.clone()));
         phrases.push(Phrase::Plain(format!("{verb}{range}{of}")));
     }
-    if let Some(last) = ranked.last().filter(|_| families.len() > COSTS) {
+    let is_told = |last: &&Alternative<'_>| {
+        let members = families.iter().take(COSTS).flat_map(|family| &family.members);
+        members.into_iter().any(|member| member.cell.id == last.cell.id)
+    };
+    if let Some(last) = ranked.last().filter(|last| !is_told(last)) {
         phrases.push(Phrase::Plain("; the most: ".to_owned()));
         phrases.push(Phrase::Name(last.label.clone()));
         phrases.push(Phrase::Plain(format!(" {}", cost(last).unwrap_or_default())));

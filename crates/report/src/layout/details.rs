@@ -2,9 +2,9 @@
 
 use super::{TextTable, cells_of, path, transport};
 use crate::model::{
-    Alone, CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
+    CellReport, CpuCost, OutcomeWord, Sensitivity, ShareOf, SuiteReport, TableReport, UsageReport,
 };
-use crate::numbers::{Digits, Ends, brief_percent, count, longer, percent, plain, with_interval};
+use crate::numbers::{Digits, Ends, TimeUnit, brief_percent, count, longer, percent, plain, with_interval};
 use crate::words;
 use linerate_analysis::stats::cost::Consumer;
 use linerate_analysis::stats::latency::Latency;
@@ -63,7 +63,7 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
     let mut columns = vec![
         Column::new("cell", |cell| cell.id.clone()),
         Column::new("n", |cell| cell.n.to_string()),
-        Column::new("alone", alone),
+        Column::new("alone", alone(cells)),
         share("of limit", depth, |cell| cell.vs_limit.as_ref()),
         share("of\nreference", depth, |cell| cell.vs_reference.as_ref()),
     ];
@@ -105,9 +105,13 @@ fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>> {
         ("p99.9", |l| l.p999),
         ("max", |l| l.max),
     ];
+    // A row is read from the one to the other.
+    let latencies = cells.iter().filter_map(|cell| cell.latency_us.as_ref());
+    let unit = TimeUnit::fitting(latencies.flat_map(|latency| percentiles.map(|(_, of)| of(latency))));
     for (name, of) in percentiles {
-        let text = move |cell: &CellReport| cell.latency_us.as_ref().map_or(String::new(), |l| plain(of(l)));
-        columns.push(Column::new(format!("{name} µs"), text));
+        let text = move |latency: &Latency| plain(unit.of_micros(of(latency)));
+        let text = move |cell: &CellReport| cell.latency_us.as_ref().map_or_else(String::new, text);
+        columns.push(Column::new(format!("{name} {}", unit.name()), text));
     }
     columns.extend([
         bound,
@@ -144,12 +148,17 @@ fn sensitivities(cell: &CellReport) -> String {
 }
 
 /// The value of the trials alone, which the row of a cell with a ratio has not: `0.53 (n=3, 0.51 to 0.55)`.
-fn alone(cell: &CellReport) -> String {
-    let text = |alone: Alone| {
-        let range = alone.range.map(|range| Ends::RangeOf(alone.n, range));
-        Digits::OF_VALUES.text(alone.value, range.unwrap_or(alone.ci95.into()))
-    };
-    cell.alone.map_or(String::new(), text)
+fn alone(cells: &[&CellReport]) -> impl Fn(&CellReport) -> String + use<> {
+    let is_time = |cell: &&&CellReport| cell.unit.metric.is_latency();
+    let unit = TimeUnit::fitting(cells.iter().filter(is_time).filter_map(|cell| Some(cell.alone?.value)));
+    move |cell| {
+        let Some(alone) = cell.alone else { return String::new() };
+        let ends = alone.range.map_or(alone.ci95.into(), |range| Ends::RangeOf(alone.n, range));
+        let text = |in_unit: fn(TimeUnit, f64) -> f64| {
+            Digits::OF_VALUES.text(in_unit(unit, alone.value), ends.map(|end| in_unit(unit, end)))
+        };
+        if is_time(&&cell) { text(TimeUnit::of_micros) + " " + unit.name() } else { text(|_, value| value) }
+    }
 }
 
 fn cost(cost: &CpuCost, depth: Depth) -> String {

@@ -19,7 +19,7 @@ pub(crate) fn warning(report: &Report) -> Option<String> {
 /// How many of what others disturbed: everywhere the same count of the same thing.
 pub(crate) fn disturbance(report: &Report) -> Option<String> {
     let is_of_servers = report.comparison.as_ref().is_some_and(|compared| !compared.commands.is_empty());
-    let units = if is_of_servers { "pairs of runs" } else { "units" };
+    let units = if is_of_servers { "pairs of runs" } else { "pairs" };
     report.run.disturbance.as_ref().map(|found| words::disturbance(found, units))
 }
 

@@ -5,7 +5,7 @@ use super::groups::compared_axes;
 use super::precision::Precision;
 use super::{cells_of, further_metrics, groups, named, unit, value};
 use crate::model::{CellReport, Comparison, Flag, OutcomeWord, SuiteReport, TableCell, TableReport};
-use crate::numbers::{count, difference, error, plain};
+use crate::numbers::{count, plain};
 use crate::words::{self, NOT_MEASURED, outcome_name};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
@@ -108,7 +108,7 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
         let Some(cell) = suite.cells.iter().find(|cell| cell.id == entry.id) else { continue };
         let column = columns.iter().position(|c| *c == value(cell, &shown.columns)).unwrap_or(0);
         let grid_cell = grid_cell(cell, entry, usual, &precision);
-        let key = axes.key(cell, entry, column, &rows);
+        let key = axes.key(cell, entry, column, &rows, &precision);
         let at = rows.iter().position(|(other, _)| *other == key).unwrap_or_else(|| {
             let cells = columns.iter().map(|_| None).collect();
             rows.push((key.clone(), GridRow { label: key.label(), cells }));
@@ -198,9 +198,16 @@ impl<'a> RowAxes<'a> {
     }
 
     /// The row of a cell; with its id where all axes together are not unique.
-    fn key(&self, cell: &CellReport, entry: &TableCell, column: usize, rows: &[(RowKey, GridRow)]) -> RowKey {
+    fn key(
+        &self,
+        cell: &CellReport,
+        entry: &TableCell,
+        column: usize,
+        rows: &[(RowKey, GridRow)],
+        precision: &Precision,
+    ) -> RowKey {
         let named = |axis: &&str| cell.axes.get(axis).map(|value| format!("{axis} {}", named::short(value)));
-        let metric = entry.metric.filter(|_| self.has_several_metrics).map(words::metric);
+        let metric = entry.metric.filter(|_| self.has_several_metrics).map(|metric| precision.name(metric));
         let mut key = RowKey {
             value: value(cell, self.rows),
             is_only_value: self.has_one_value && metric.is_some(),
@@ -229,26 +236,27 @@ pub(crate) fn usual_rounds(table: &TableReport) -> Option<u32> {
 }
 
 fn grid_cell(cell: &CellReport, entry: &TableCell, usual: Option<u32>, precision: &Precision) -> GridCell {
-    let number = match Precision::value(entry) {
+    let number = match precision.value(entry) {
         Some(number) => number,
         _ if cell.outcome == OutcomeWord::Ok => "no value".to_owned(),
         _ if cell.flags.contains(&Flag::NotMeasured) => NOT_MEASURED.to_owned(),
         _ => outcome_name(cell.outcome).to_owned(),
     };
+    let difference = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref());
     GridCell {
         number,
         share: entry
             .vs_baseline
             .as_ref()
             .map(|c| format!("{} {}", precision.share(entry.metric, c), mark(c))),
-        difference: entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference),
+        difference: difference.map(|found| precision.difference(entry.metric, found)),
         cpu: entry
             .vs_baseline
             .as_ref()
             .and_then(|c| Some(with_cpu_mark(format!("CPU {}", Precision::cpu_share(c)?), c))),
         is_cpu_first: entry.vs_baseline.as_ref().is_some_and(|c| c.is_cpu_first()),
         verdict: entry.vs_baseline.as_ref().map(|c| c.verdict),
-        error: entry.vs_truth.as_ref().map(error),
+        error: entry.vs_truth.as_ref().map(|found| precision.error(entry.metric, found)),
         accuracy: entry.vs_truth.as_ref().map(|found| found.accuracy),
         notes_of_cell: notes(cell, entry, usual).iter().map(Note::text).collect(),
         is_ok: entry.value.is_some(),

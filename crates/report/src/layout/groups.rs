@@ -2,7 +2,7 @@
 
 use super::named;
 use super::tiers::tiers;
-use crate::model::{CellReport, Comparison, Flag, ShareOf, SuiteReport, TableCell, TableReport};
+use crate::model::{CellReport, Comparison, Flag, LOAD_AXIS, ShareOf, SuiteReport, TableCell, TableReport};
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_contract::Role;
 use linerate_model::axes::Axes;
@@ -224,6 +224,10 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
                 entry,
                 part: match ids.part(&cell.id) {
                     Part::Competitor if is_no_choice(table, &compared, cell) => Part::Reference,
+                    // Nothing is compared with it.
+                    Part::Competitor if table.is_of_own_load() && is_nothing(&compared, cell) => {
+                        Part::Reference
+                    }
                     part => part,
                 },
                 is_apart: false,
@@ -246,6 +250,12 @@ fn is_no_choice(table: &TableReport, compared: &BTreeSet<String>, cell: &CellRep
     values.any(|value| table.no_choice.iter().any(|other| other == value))
 }
 
+/// The cell has nothing in place of what is compared.
+fn is_nothing(compared: &BTreeSet<String>, cell: &CellReport) -> bool {
+    let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
+    values.any(|value| NOTHING.contains(&value))
+}
+
 /// All systems of a cell are linerate's own.
 fn is_of_own(cell: &CellReport) -> bool {
     !cell.systems.is_empty() && cell.systems.iter().all(|system| system.own.is_some())
@@ -260,11 +270,10 @@ const PLAIN: [&str; 3] = ["tcp", "udp", "http"];
 /// Limits, references and what was not compared always; others only where something is left to choose.
 fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alternative<'_>]) {
     let is_of_layers = table.rows == LAYER || table.columns == LAYER;
-    let is_nothing = |cell: &CellReport| {
-        let mut values = compared.iter().filter_map(|axis| cell.axes.get(axis));
+    let is_no_choice = |cell: &CellReport| {
         let is_plain = cell.axes.get(LAYER).is_some_and(|layer| PLAIN.contains(&layer));
         let is_plain = is_of_layers && compared.contains(LAYER) && is_plain;
-        is_plain || values.any(|value| NOTHING.contains(&value)) || is_no_choice(table, compared, cell)
+        is_plain || is_nothing(compared, cell) || is_no_choice(table, compared, cell)
     };
     let compared_here = members.iter().any(|member| member.entry.vs_baseline.is_some());
     let is_mark = |member: &Alternative<'_>| match member.part {
@@ -273,7 +282,7 @@ fn set_apart(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Al
         Part::Competitor => compared_here && member.entry.value.is_some() && member.ratio().is_none(),
     };
     let is_apart = |member: &Alternative<'_>| {
-        let is_baseline = member.part == Part::Baseline && is_nothing(member.cell);
+        let is_baseline = member.part == Part::Baseline && is_no_choice(member.cell);
         is_mark(member) || is_baseline || member.is_own
     };
     let own: Vec<bool> = members.iter().map(|member| member.is_own_among(members)).collect();
@@ -311,11 +320,14 @@ fn sort(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alterna
         };
         let apart = a.is_apart.cmp(&b.is_apart);
         let part = if a.is_apart { by_part(a.part).cmp(&by_part(b.part)) } else { Ordering::Equal };
-        apart.then(part).then(by_merit)
+        // What loses data has no place.
+        let lossy = if keeps_order { Ordering::Equal } else { a.loses().cmp(&b.loses()) };
+        apart.then(part).then(lossy).then(by_merit)
     });
 }
 
-/// The axes in which cells differ from their baselines; those of the rows where nothing was compared.
+/// The axes in which cells differ from their baselines; where nothing was compared the axis of the rows, and
+/// beside loads the other one.
 pub(super) fn compared_axes(suite: &SuiteReport, table: &TableReport) -> BTreeSet<String> {
     let cell = |id: &String| suite.cells.iter().find(|cell| cell.id == *id);
     let differing = |entry: &TableCell| {
@@ -324,7 +336,8 @@ pub(super) fn compared_axes(suite: &SuiteReport, table: &TableReport) -> BTreeSe
         Some(cell.axes.0.iter().filter(differs).map(|(axis, _)| axis.clone()).collect::<Vec<_>>())
     };
     let axes: BTreeSet<String> = table.main_cells().filter_map(differing).flatten().collect();
-    if axes.is_empty() { BTreeSet::from([table.rows.clone()]) } else { axes }
+    let own = if table.rows == LOAD_AXIS { &table.columns } else { &table.rows };
+    if axes.is_empty() { BTreeSet::from([own.clone()]) } else { axes }
 }
 
 /// Labels that are unique in the group: by an axis of the table, else by all that are compared.

@@ -1,39 +1,120 @@
-//! The digits of a table's columns: in each the same.
+//! The digits and units of a table's columns: in each the same.
 
-use crate::model::{Comparison, Quantity, RowCpu, TableCell, TableReport};
-use crate::numbers::{Digits, Ends, longer, more, percent};
+use crate::model::{AgainstTruth, Comparison, Quantity, RowCpu, TableCell, TableReport, TableUnit};
+use crate::numbers::{self, Digits, Ends, TimeUnit, longer, more, percent, plain};
 use crate::words;
+use linerate_analysis::stats::difference::LatencyDifference;
 
 /// How the numbers of a table are written.
 #[derive(Debug)]
 pub(crate) struct Precision {
-    /// Digits of the ratios, by metric.
-    ratios: Vec<(Option<Quantity>, Digits)>,
+    columns: Vec<Column>,
     /// The table's first metric.
     first: Option<Quantity>,
+    unit: TableUnit,
+}
+
+/// How the numbers of a metric are written.
+#[derive(Debug)]
+struct Column {
+    metric: Option<Quantity>,
+    ratios: Digits,
+    /// The units of latencies, and of their differences: the same, or a smaller one.
+    times: TimeUnit,
+    differences: TimeUnit,
 }
 
 impl Precision {
     pub(crate) fn for_table(table: &TableReport) -> Self {
+        let first = table.quantity();
+        let of = |cell: &TableCell| cell.metric.or(first);
         let mut metrics: Vec<Option<Quantity>> = Vec::new();
-        for cell in &table.cells {
-            if !metrics.contains(&cell.metric) {
-                metrics.push(cell.metric);
+        for metric in table.cells.iter().map(of) {
+            if !metrics.contains(&metric) {
+                metrics.push(metric);
             }
         }
-        let compared =
-            || table.cells.iter().filter_map(|cell| Some((cell.metric, cell.vs_baseline.as_ref()?)));
-        let of_metric = |metric: Option<Quantity>| {
-            let found = compared().filter(|(of, _)| *of == metric).map(|(_, found)| found);
-            (metric, Digits::of_ratios(found.map(|found| (found.ratio, Ends::from(found)))))
+        let column = |metric: Option<Quantity>| {
+            let cells = || table.cells.iter().filter(|cell| of(cell) == metric);
+            let compared = || cells().filter_map(|cell| cell.vs_baseline.as_ref());
+            let differences = compared().filter_map(|found| found.difference.as_ref());
+            let times = TimeUnit::fitting(cells().filter_map(|cell| cell.value));
+            Column {
+                metric,
+                ratios: Digits::of_ratios(compared().map(|found| (found.ratio, Ends::from(found)))),
+                times,
+                differences: TimeUnit::fitting(differences.map(numbers::largest)).min(times),
+            }
         };
-        Self { ratios: metrics.into_iter().map(of_metric).collect(), first: table.quantity() }
+        Self { columns: metrics.into_iter().map(column).collect(), first, unit: table.unit }
+    }
+
+    fn column(&self, metric: Option<Quantity>) -> Option<&Column> {
+        self.columns.iter().find(|column| column.metric == metric.or(self.first))
+    }
+
+    fn times(&self, metric: Option<Quantity>) -> TimeUnit {
+        self.column(metric).map_or(TimeUnit::Micros, |column| column.times)
+    }
+
+    /// A metric with the unit of its numbers here: `p99 latency, ms`.
+    pub(crate) fn name(&self, metric: Quantity) -> String {
+        words::metric_in(metric, self.times(Some(metric)))
+    }
+
+    /// The unit of the table's first metric.
+    pub(crate) fn unit(&self) -> String {
+        self.first.map_or_else(|| words::table_unit(self.unit), |metric| self.name(metric))
+    }
+
+    /// A value in the unit of its metric.
+    pub(crate) fn in_unit(&self, metric: Option<Quantity>, value: f64) -> f64 {
+        let is_time = metric.or(self.first).is_some_and(|of| of.metric.is_latency());
+        if is_time { self.times(metric).of_micros(value) } else { value }
     }
 
     /// The number of a row: `0.5312 (0.5101 to 0.5466)`, of few trials `0.5312 (n=3, 0.51 to 0.55)`. `None`
     /// without one.
-    pub(crate) fn value(entry: &TableCell) -> Option<String> {
-        Some(words::value(entry.metric, entry.value?, ends(entry)))
+    pub(crate) fn value(&self, entry: &TableCell) -> Option<String> {
+        Some(self.text(entry, entry.value?, ends(entry)))
+    }
+
+    /// As [`Self::value`], without an interval.
+    pub(crate) fn brief_value(&self, entry: &TableCell) -> Option<String> {
+        Some(self.text(entry, entry.value?, Ends::Unknown))
+    }
+
+    fn text(&self, entry: &TableCell, value: f64, ends: Ends) -> String {
+        let in_unit = |value: f64| self.in_unit(entry.metric, value);
+        words::value(entry.metric.or(self.first), in_unit(value), ends.map(in_unit))
+    }
+
+    /// The number of a row in a sentence: `68 (65 to 72) µs mean latency`, `28 (23 to 30) Gbit/s`. A time has
+    /// the unit of its column where it is a number of one to four digits there. Empty without a number.
+    pub(crate) fn told(&self, entry: &TableCell) -> String {
+        self.with_unit(entry, ends(entry))
+    }
+
+    /// As [`Self::told`], without an interval.
+    pub(crate) fn briefly_told(&self, entry: &TableCell) -> String {
+        self.with_unit(entry, Ends::Unknown)
+    }
+
+    fn with_unit(&self, entry: &TableCell, ends: Ends) -> String {
+        let Some(value) = entry.value else { return String::new() };
+        let Some(quantity) = entry.metric.or(self.first) else { return words::value(None, value, ends) };
+        let of_column = self.times(Some(quantity));
+        let is_fit = (1.0..TimeUnit::MOST).contains(&of_column.of_micros(value));
+        let unit = if is_fit { of_column } else { TimeUnit::fitting([value]) };
+        let (name, of_value) = words::parts(quantity, unit);
+        let number = match words::small_rate(Some(quantity), value, ends) {
+            Some(with_unit) => return with_unit,
+            None if quantity.metric.is_latency() => {
+                Digits::OF_VALUES.text(unit.of_micros(value), ends.map(|end| unit.of_micros(end)))
+            }
+            None => words::value(Some(quantity), value, ends),
+        };
+        format!("{number} {of_value} {name}").trim_end().to_owned()
     }
 
     /// True if that number says of how many trials it is.
@@ -41,9 +122,17 @@ impl Precision {
         matches!(ends(entry), Ends::RangeOf(..))
     }
 
-    /// A small rate of bits, with a unit of its own: `9.332 (9.311 to 9.342) Mbit/s`.
-    pub(crate) fn small_rate(quantity: Option<Quantity>, entry: &TableCell) -> Option<String> {
-        words::small_rate(quantity, entry.value?, ends(entry))
+    /// How much longer an operation takes than with the baseline: `+0.42 µs (0.36 to 0.48)`.
+    pub(crate) fn difference(&self, metric: Option<Quantity>, found: &LatencyDifference) -> String {
+        let unit = self.column(metric).map_or(TimeUnit::Micros, |column| column.differences);
+        numbers::difference_in(found, unit)
+    }
+
+    /// A reported value against the true one: `error -95.6 % (-96.1 to -95.0) of 90.0 ms: wrong`.
+    pub(crate) fn error(&self, metric: Option<Quantity>, found: &AgainstTruth) -> String {
+        let is_time = metric.or(self.first).is_some_and(|of| of.metric.is_latency());
+        let unit = if is_time { format!(" {}", self.times(metric).name()) } else { String::new() };
+        numbers::error(found, &(plain(self.in_unit(metric, found.truth)) + &unit))
     }
 
     /// Performance in percent of the baseline's, `73.1 % (71.0 to 74.9)`; of a cost, such as a latency,
@@ -52,7 +141,7 @@ impl Precision {
         if metric.or(self.first).is_some_and(words::is_cost) {
             return longer(found.ratio, found);
         }
-        let digits = self.ratios.iter().find(|(of, _)| *of == metric).map(|(_, digits)| digits);
+        let digits = self.column(metric).map(|column| column.ratios);
         digits.map_or_else(|| percent(found.ratio, found), |digits| digits.percent(found.ratio, found))
     }
 

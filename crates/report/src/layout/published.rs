@@ -6,7 +6,7 @@ use crate::model::{
     CellReport, CpuCost, DerivedRows, FindingReport, PublishedReport, PublishedRow, PublishedRows, RatioOfTwo,
 };
 use crate::numbers::{
-    Digits, Ends, brief_percent, change, count, difference, figure, micros, percent, plain, times,
+    Digits, Ends, brief_percent, change, count, difference, figure, longer_by, percent, plain, times,
 };
 use crate::words::{self, confirmation_name};
 use linerate_analysis::judge::Confirmation;
@@ -110,7 +110,7 @@ fn derived(table: &DerivedRows) -> TextTable {
         let document = row.published.map(|ratio| of(row, ratio, Ends::Unknown));
         let run = row.ratio.zip(row.ci95).map(|(ratio, ci95)| of(row, ratio, Ends::from_units(row.n, ci95)));
         let is_difference = table.form == DerivedForm::Difference;
-        let document_micros = row.published_difference.filter(|_| is_difference).map(micros);
+        let document_micros = row.published_difference.filter(|_| is_difference).map(longer_by);
         let run_micros = row.difference.as_ref().filter(|_| is_difference).map(difference);
         vec![row.row.clone(), joined([document, document_micros]), joined([run, run_micros, basis(row)])]
     };

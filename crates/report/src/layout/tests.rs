@@ -4,9 +4,11 @@ use super::{GroupAnswer, Part, Phrase, Sentence, answers, facts_of, groups, grou
 use crate::build;
 use crate::fixture::{journal, run, trials};
 use crate::model::{
-    Comparison, DatagramReport, DuetReport, LOAD_AXIS, Quantity, Report, SoloRatio, TableCell, TableUnit,
+    AgainstTruth, Comparison, DatagramReport, DuetReport, LOAD_AXIS, Quantity, Report, SoloRatio, TableCell,
+    TableUnit,
 };
 use linerate_analysis::judge::Flag;
+use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_contract::Role;
 use linerate_model::{Metric, PlannedSystem};
@@ -146,6 +148,28 @@ fn a_part_of_linerate_itself_is_apart_and_never_ahead() {
 }
 
 #[test]
+fn linerates_own_is_not_among_those_whose_reports_are_right() {
+    let mut report = report();
+    let suite = &mut report.suites[0];
+    for (cell, entry) in suite.cells.iter_mut().zip(&mut suite.tables[0].cells) {
+        let own = cell.id.ends_with("/iptables").then(|| "a test".to_owned());
+        let name = cell.id.clone();
+        cell.systems = vec![PlannedSystem { role: Role::Client, name, own, ..PlannedSystem::default() }];
+        let accuracy = if cell.id.ends_with("/direct") { Accuracy::Wrong } else { Accuracy::Right };
+        let truth = AgainstTruth { truth: 1.0, ratio: 1.0, ci95: [0.9, 1.1], n: 6, accuracy };
+        (entry.vs_baseline, entry.vs_truth) = (None, Some(truth));
+    }
+    suite.tables[0].truth_tolerance = Some(0.1);
+    let answer = all(&report, 0, 0, 0);
+    assert!(
+        answer[0].starts_with("Reports that are right: ") && !answer[0].contains("iptables"),
+        "{answer:?}"
+    );
+    assert!(answer[1..].contains(&"Reports that are wrong: direct.".to_owned()), "{answer:?}");
+    assert!(answer[1..].contains(&"linerate's own, right: iptables.".to_owned()), "{answer:?}");
+}
+
+#[test]
 fn what_lost_more_than_a_hundredth_is_ahead_of_nothing() {
     let mut report = report();
     let lost = |percent| {
@@ -156,11 +180,11 @@ fn what_lost_more_than_a_hundredth_is_ahead_of_nothing() {
         cell.datagrams = lost(if cell.id == "nginx/iptables" { 1.5 } else { 0.5 });
     }
     let answer = all(&report, 0, 0, 0).join("\n");
-    assert!(answer.contains("Not ranked, more than 1 % was lost: iptables."), "{answer}");
+    assert!(answer.contains("Without a place, since more than 1 % was lost: iptables."), "{answer}");
     assert!(!answer.contains("iptables costs"), "{answer}");
     report.suites[0].cells.iter_mut().for_each(|cell| cell.datagrams = lost(50.0));
     let answer = all(&report, 0, 0, 0);
-    assert!(answer[0].starts_with("Not ranked, more than 1 % was lost: iptables, "), "{answer:?}");
+    assert!(answer[0].starts_with("Without a place, since more than 1 % was lost: iptables, "), "{answer:?}");
 }
 
 #[test]
@@ -242,7 +266,10 @@ fn a_baseline_with_nothing_in_place_of_what_is_compared_is_no_choice() {
     report.suites[0].tables[0].no_choice = ["plain", "iptables"].map(str::to_owned).into();
     let answer = all(&report, 0, 0, 0);
     assert!(answer[0].starts_with("haproxy-http costs 38 % of the speed of plain, sslh"), "{answer:?}");
-    assert!(answer.iter().any(|line| line.starts_with("For reference: iptables, 83.2 % ")), "{answer:?}");
+    assert!(
+        answer.iter().any(|line| line.starts_with("For reference, beside plain: iptables 83.2 % (")),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -257,7 +284,7 @@ fn values_of_a_parameter_are_no_competitors() {
         cell.axes.0.iter_mut().filter(|(axis, _)| axis == "path").for_each(|(_, value)| renamed(value));
     }
     let latency = all(&report, 0, 1, 0);
-    let lead = "path 0 has 334.8 microseconds; beside it path 2% +62 %, path 5% +76 %.";
+    let lead = "path 0 has 334.8 µs mean latency; beside it path 2% +62 %, path 5% +76 %.";
     assert_eq!(latency[0], lead, "{latency:?}");
 }
 

@@ -2,7 +2,7 @@
 
 use super::details::{Column, Depth};
 use crate::model::{CellReport, DatagramReport, SeriesReport, TcpReport};
-use crate::numbers::{count, plain};
+use crate::numbers::{TimeUnit, count, plain};
 
 /// From zero to the maximum.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -24,7 +24,7 @@ pub(super) fn columns<'a>(cells: &[&CellReport], depth: Depth) -> Vec<Column<'a>
     }
     columns.extend([
         tcp("retrans-\nmits", |t| plain(t.retransmits)),
-        tcp("RTT µs", |t| plain(t.rtt_us)),
+        round_trip(cells),
         tcp("cwnd", |t| plain(t.cwnd)),
     ]);
     if depth == Depth::Full {
@@ -49,6 +49,14 @@ fn datagrams<'a>(header: &str, text: fn(&DatagramReport) -> String) -> Column<'a
 
 fn tcp<'a>(header: &str, text: fn(&TcpReport) -> String) -> Column<'a> {
     Column::new(header, move |cell| cell.tcp.as_ref().map_or(String::new(), text))
+}
+
+fn round_trip<'a>(cells: &[&CellReport]) -> Column<'a> {
+    let unit = TimeUnit::fitting(cells.iter().filter_map(|cell| Some(cell.tcp.as_ref()?.rtt_us)));
+    let text = move |found: &TcpReport| plain(unit.of_micros(found.rtt_us));
+    Column::new(format!("RTT {}", unit.name()), move |cell: &CellReport| {
+        cell.tcp.as_ref().map_or_else(String::new, text)
+    })
 }
 
 fn series<'a>(header: String, values: fn(&SeriesReport) -> &Vec<f64>) -> Column<'a> {

@@ -30,7 +30,7 @@ fn pipelining_and_batching_are_printed() {
     let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     assert_eq!(loop_kind(&spec), "closed loop");
     for (spin, words) in
-        [("50", "threads poll for up to 50 us before they sleep"), ("always", "threads never sleep")]
+        [("50", "threads poll for up to 50 µs before they sleep"), ("always", "threads never sleep")]
     {
         spec.options.insert("spin".into(), spin.into());
         assert_eq!(loop_kind(&spec), format!("closed loop, {words}"));
@@ -38,7 +38,7 @@ fn pipelining_and_batching_are_printed() {
     spec.options.remove("spin");
     spec.options.insert("pipeline".into(), "16".into());
     spec.options.insert("coalesce_us".into(), "60".into());
-    let kind = "closed loop, 16 requests pipelined, responses batched for up to 60 us";
+    let kind = "closed loop, 16 requests pipelined, responses batched for up to 60 µs";
     assert_eq!(loop_kind(&spec), kind);
 }
 
@@ -54,12 +54,12 @@ fn the_text_has_rates_failures_cpu_and_latencies() {
         "requests    1,000 in 2.00 s: 500 per second",
         "failed      12 of 1,012 (1.19 %): reset 10, timeout 2",
         "statuses    200: 998, 302: 2",
-        "            200: 990 responses, p50 60.0 us, p99 60.0 us\n",
+        "            200: 990 responses, p50 60.0 µs, p99 60.0 µs\n",
         "            302: 2 responses, p50 1.10 ms, p99 -\n",
-        "client CPU  10.0 us per request",
-        "99 %     60.0 us",
+        "client CPU  10.0 µs per request",
+        "99 %     60.0 µs",
         "99.9 %     1.10 ms",
-        "< 65.5 us  ########################################    99.0 %",
+        "< 65.5 µs  ########################################    99.0 %",
     ] {
         assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }
@@ -75,9 +75,9 @@ fn an_open_loop_shows_its_schedule_and_both_times() {
     let done = Done { service: Some(counts), schedule, polling_ns, ..done() };
     let result = result(&spec, &done);
     let text = text(&result, Style::default());
-    assert!(text.contains("within 20.0 us of their time; 3 late (over 1 ms), 1 never sent"), "{text}");
+    assert!(text.contains("within 20.0 µs of their time; 3 late (over 1 ms), 1 never sent"), "{text}");
     assert!(text.contains("response     service") && text.contains("response: from the time"), "{text}");
-    let cpu = "client CPU  2.00 us per request, and 8.00 us of polling in place of a sleep";
+    let cpu = "client CPU  2.00 µs per request, and 8.00 µs of polling in place of a sleep";
     assert!(text.contains(cpu), "{text}");
     let json: serde_json::Value = serde_json::from_str(&json(&result)).unwrap();
     assert_eq!((json["latency_us"]["p99"].as_f64(), &json["statuses"]["302"]), (Some(60.0), &2.into()));

@@ -7,7 +7,7 @@ pub(crate) use chart::{Chart, NARROW, STYLE, WIDE};
 
 use crate::Style;
 use crate::comparison::{self, ComparedCell, ComparisonReport};
-use crate::layout::{self, Alternative, Group, Part, Phrase, Sentence, anchor};
+use crate::layout::{self, Alternative, Group, Part, Phrase, Precision, Sentence, anchor};
 use crate::model::{Quantity, Report, SuiteReport, TableReport};
 use crate::numbers::{Ends, brief_error, brief_percent, longer, signed};
 use crate::words;
@@ -56,15 +56,20 @@ pub(crate) fn of_suite(report: &Report, suite: &SuiteReport) -> Option<Chart> {
 }
 
 fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &Group<'_>) -> Chart {
-    let drawn = Drawn::new(table.quantity());
+    let drawn = Drawn::new(table);
     let address = |member: &Alternative<'_>| {
         format!("{}.{}", anchor(&[&suite.name, &table.name]), anchor(&[&member.cell.id]))
     };
+    let in_unit = |value: f64| drawn.precision.in_unit(drawn.shown, value);
+    let label = |member: &Alternative<'_>| match member.mark() {
+        "" => member.label.clone(),
+        mark => format!("{} ({mark})", member.label),
+    };
     let row = |member: &Alternative<'_>| Row {
-        label: member.label.clone(),
+        label: label(member),
         text: text(&drawn, member),
-        value: member.entry.value,
-        ends: member.entry.ci95.or_else(|| member.entry.alone?.range),
+        value: member.entry.value.map(in_unit),
+        ends: member.entry.ci95.or_else(|| member.entry.alone?.range).map(|ends| ends.map(in_unit)),
         // All that are tied for first; nothing where there is no order.
         class: if member.tier == Some(1) { "first" } else { "" },
         is_apart: member.is_apart,
@@ -98,12 +103,15 @@ struct Drawn {
     name: String,
     is_right_better: bool,
     shown: Option<Quantity>,
+    precision: Precision,
 }
 
 impl Drawn {
-    fn new(shown: Option<Quantity>) -> Self {
+    fn new(table: &TableReport) -> Self {
+        let (shown, precision) = (table.quantity(), Precision::for_table(table));
         Self {
-            name: shown.map(words::metric).unwrap_or_default(),
+            name: shown.map(|quantity| precision.name(quantity)).unwrap_or_default(),
+            precision,
             is_right_better: shown.is_some_and(|quantity| quantity.metric.better() == Better::Higher),
             shown,
         }
@@ -116,7 +124,7 @@ impl Drawn {
 
 /// The value, and the ratio with its mark, without intervals: `8,990` and `42.1 % ▼`.
 fn text(drawn: &Drawn, member: &Alternative<'_>) -> [String; 2] {
-    let Some(value) = member.entry.value else {
+    let Some(value) = drawn.precision.brief_value(member.entry) else {
         return [String::new(), words::outcome_name(member.cell.outcome).to_owned()];
     };
     let share = member.entry.vs_baseline.as_ref().map(|found| {
@@ -125,10 +133,12 @@ fn text(drawn: &Drawn, member: &Alternative<'_>) -> [String; 2] {
         format!("{share} {}", layout::mark(found))
     });
     let truth = member.entry.vs_truth.as_ref().map(brief_error);
-    // A longer text would take the room of names on a phone.
-    let n = member.entry.alone.map(|alone| format!("n={}", alone.n));
-    let share = share.or(truth).or(n).unwrap_or_else(|| member.part.name().to_owned());
-    [words::value(drawn.shown, value, Ends::Unknown), share]
+    // Its label says that it is the baseline. A longer text would take the room of names on a phone.
+    let itself = if drawn.is_cost() { "0 %" } else { "100 %" };
+    let of_itself = || (member.part == Part::Baseline).then(|| itself.to_owned());
+    let n = || member.entry.alone.map(|alone| format!("n={}", alone.n));
+    let share = share.or(truth).or_else(of_itself).or_else(n).unwrap_or_default();
+    [value, share]
 }
 
 fn words_of(sentence: &Sentence) -> String {
@@ -236,7 +246,10 @@ mod tests {
             "no other unit than the axis has"
         );
         let labels: Vec<&str> = chart.rows.iter().map(|row| row.label.as_str()).collect();
-        assert_eq!((labels.len(), labels[0], labels[4], labels[5]), (6, "iptables", "direct", "limit"));
+        assert_eq!(
+            (labels.len(), labels[0], labels[4], labels[5]),
+            (6, "iptables", "direct (baseline)", "limit (limit)")
+        );
         let choices: Vec<f64> =
             chart.rows.iter().filter(|row| !row.is_apart).filter_map(|row| row.value).collect();
         assert!(choices.len() > 2 && choices.is_sorted_by(|a, b| a >= b), "{choices:?}");

@@ -5,7 +5,7 @@ use super::{answer_text, warnings, width, wrapped};
 use crate::Style;
 use crate::layout::{self, Alternative, Group, Note, Part, Precision};
 use crate::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::numbers::{brief_error, difference, shows_bias};
+use crate::numbers::{brief_error, shows_bias};
 use crate::words::{self, outcome_name};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::verdict::Verdict;
@@ -19,6 +19,9 @@ const BLOCKS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█
 /// The columns of a row; where the terminal is narrow, those of [`LESS`] are left out, in this order.
 const COLUMNS: usize = 9;
 const LESS: [usize; 5] = [1, 3, 6, 7, 5];
+/// The first of [`LESS`] say less than the interval of the value, which is left out next.
+const LEAST: usize = 2;
+const VALUE: usize = 2;
 /// Two columns that change places where the CPU time is the first reading.
 const RATIO: usize = 4;
 const CPU: usize = 6;
@@ -47,14 +50,33 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
         }
         row
     };
-    let row = |member: &Alternative<'_>| in_order(row(table, member, most, usual, &precision));
-    let rows: Vec<Vec<CompactRow>> =
-        groups.iter().map(|group| group.members.iter().map(row).collect()).collect();
     let has_intervals = members().any(|member| member.entry.ci95.is_some());
-    let value = if has_intervals { "value (95 %)" } else { "value" };
-    let head = ["", "tier", value, "", ratio_name(table), "difference", "CPU", "bound by", ""];
-    let head = in_order(head.map(|text| (text.to_owned(), None)));
-    let widths = widths(std::iter::once(&head).chain(rows.iter().flatten()), width(style));
+    let laid_out = |is_brief: bool| {
+        let row = |member: &Alternative<'_>| {
+            let mut row = row(table, member, most, usual, &precision);
+            if let Some(value) = precision.brief_value(member.entry).filter(|_| is_brief) {
+                row[VALUE].0 = value;
+            }
+            in_order(row)
+        };
+        let value = if has_intervals && !is_brief { "value (95 %)" } else { "value" };
+        let head = ["", "tier", value, "", ratio_name(table), "difference", "CPU", "bound by", ""];
+        let head = in_order(head.map(|text| (text.to_owned(), None)));
+        let rows = groups.iter().map(|group| group.members.iter().map(row).collect());
+        (head, rows.collect::<Vec<Vec<CompactRow>>>())
+    };
+    let all = |head: &CompactRow, rows: &[Vec<CompactRow>], width: usize| {
+        widths(std::iter::once(head).chain(rows.iter().flatten()), width)
+    };
+    let (mut head, mut rows) = laid_out(false);
+    // The interval of the ratio says more than that of the value, and so does the CPU time.
+    let fitted = all(&head, &rows, width(style));
+    let is_lost = |(at, width): (usize, usize)| width > 0 && fitted[at] == 0 && !LESS[..LEAST].contains(&at);
+    let are_lost = all(&head, &rows, usize::MAX - 1).into_iter().enumerate().any(is_lost);
+    if are_lost || used(&fitted) > width(style) + 1 {
+        (head, rows) = laid_out(true);
+    }
+    let widths = all(&head, &rows, width(style));
     let answer = |group: &Group<'_>| answer_text(&layout::answer(table, group), style);
     let caption = wrapped(&caption(table, usual), width(style));
     // The answer first, where there is one.
@@ -70,8 +92,7 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
         let rule = Some(group.choices()).filter(|choices| *choices > 0);
         for (at, row) in rows.iter().enumerate() {
             if Some(at) == rule {
-                let columns: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
-                let _ = writeln!(text, " {}", "─".repeat(columns.saturating_sub(2)));
+                let _ = writeln!(text, " {}", "─".repeat(used(&widths).saturating_sub(2)));
             }
             text.push_str(&line(row, &widths, style));
         }
@@ -123,12 +144,13 @@ fn row(
 ) -> CompactRow {
     let Alternative { cell, entry, part, .. } = member;
     let absent = entry.value.is_none().then_some(Colour::Absent);
-    let value = Precision::value(entry).unwrap_or_else(|| outcome_name(cell.outcome).to_owned());
+    let value = precision.value(entry).unwrap_or_else(|| outcome_name(cell.outcome).to_owned());
     let bar = entry.value.filter(|_| *part != Part::Limit).map(|value| bar(value / most));
     let (ratio, colour) = ratio(table, member, precision);
     let cpu = entry.vs_baseline.as_ref();
     let cpu = cpu.and_then(|c| Some(layout::with_cpu_mark(Precision::brief_cpu_share(c)?, c)));
-    let micros = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref()).map(difference);
+    let longer = entry.vs_baseline.as_ref().and_then(|c| c.difference.as_ref());
+    let longer = longer.map(|found| precision.difference(entry.metric, found));
     let mark = Some(member.mark().to_owned()).filter(|name| !name.is_empty() && *part != Part::Baseline);
     // The column before says who bound it.
     let notes = layout::notes(cell, entry, usual).into_iter().filter(|note| *note != Note::BoundByGenerator);
@@ -139,7 +161,7 @@ fn row(
         (value, absent),
         (bar.unwrap_or_default(), None),
         (ratio, colour),
-        (micros.unwrap_or_default(), None),
+        (longer.unwrap_or_default(), None),
         (cpu.unwrap_or_default(), None),
         (cell.bound_by.filter(|_| absent.is_none()).map(words::bound).unwrap_or_default(), None),
         (mark.into_iter().chain(notes).collect::<Vec<_>>().join("; "), None),
@@ -203,12 +225,16 @@ fn widths<'a>(rows: impl Iterator<Item = &'a CompactRow>, width: usize) -> [usiz
     }
     (0..COLUMNS).filter(|i| !has_text[*i]).for_each(|i| widths[i] = 0);
     for less in LESS {
-        let used: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum();
-        if used > width + 1 {
+        if used(&widths) > width + 1 {
             widths[less] = 0;
         }
     }
     widths
+}
+
+/// The columns of a terminal that a line has.
+fn used(widths: &[usize; COLUMNS]) -> usize {
+    widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum()
 }
 
 fn line(row: &CompactRow, widths: &[usize; COLUMNS], style: Style) -> String {
@@ -248,13 +274,15 @@ fn others(table: &TableReport, group: &Group<'_>, precision: &Precision, style: 
             let comparison = entry.vs_baseline.as_ref().filter(|c| colour(c).is_some())?;
             let first = member.entry.vs_baseline.as_ref().map(|c| c.verdict);
             let is_news = first != Some(comparison.verdict);
-            let micros = comparison.difference.as_ref().map(|found| format!(", {}", difference(found)));
+            let longer =
+                comparison.difference.as_ref().map(|found| precision.difference(entry.metric, found));
+            let longer = longer.map_or_else(String::new, |longer| format!(", {longer}"));
             let share = share(entry, comparison, precision);
-            is_news.then(|| format!("{} {share}{}", member.label, micros.unwrap_or_default()))
+            is_news.then(|| format!("{} {share}{longer}", member.label))
         });
         let differing: Vec<String> = differing.collect();
         if !differing.is_empty() {
-            let metric = words::metric(metric);
+            let metric = precision.name(metric);
             let line = format!("{metric}, another verdict: {}", differing.join("; "));
             text.push_str(&wrapped(&line, width(style)));
         }

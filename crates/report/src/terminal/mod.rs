@@ -30,10 +30,9 @@ pub(super) fn render(report: &Report, style: Style) -> String {
         }
     } else {
         let line = layout::first_line(report).map(|line| bold(&line, style));
-        let lines: Vec<String> = line.into_iter().chain(layout::warning(report)).collect();
-        if !lines.is_empty() {
-            let _ = writeln!(text, "{}\n", lines.join("\n"));
-        }
+        let lines = line.into_iter().chain(layout::warning(report));
+        let lines: String = lines.map(|line| fitted_line(&line, style)).collect();
+        text += &if lines.is_empty() { lines } else { lines + "\n" };
     }
     for suite in &report.suites {
         suite_text(&mut text, suite, style);
@@ -45,12 +44,11 @@ pub(super) fn render(report: &Report, style: Style) -> String {
         Some(compared) => comparison::made(compared),
         None => layout::progress(report),
     };
-    for line in lines {
-        let _ = writeln!(text, "{line}");
-    }
+    lines.iter().for_each(|line| text.push_str(&fitted_line(line, style)));
     match &report.comparison {
+        // A command can be copied as one line.
         Some(_) => _ = writeln!(text, "again: {}", report.run.command),
-        None => _ = writeln!(text, "{}", layout::time(report)),
+        None => text.push_str(&fitted_line(&layout::time(report), style)),
     }
     if !style.long {
         let _ = writeln!(text, "every metric, interval and flag: linerate report DIR --long, or report.html");
@@ -135,9 +133,10 @@ fn width(style: Style) -> usize {
 }
 
 fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
-    let _ = writeln!(text, "{}: {}\n", bold(&suite.name, style), suite.question);
+    let head = format!("{}: {}", bold(&suite.name, style), suite.question);
+    let _ = writeln!(text, "{}", fitted_line(&head, style));
     for table in &suite.tables {
-        let _ = writeln!(text, "{}", bold(&table.title, style));
+        let _ = writeln!(text, "{}", bold(fitted_line(&table.title, style).trim_end(), style));
         if style.long {
             long(text, suite, table, style);
         } else if table.columns == BUILD_AXIS {
@@ -159,8 +158,10 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         published_text(text, published, style);
     }
     for exception in layout::exceptions(suite) {
-        let detail = exception.detail.replace('\n', "\n    ");
-        let _ = writeln!(text, "{} {}: {detail}", exception.ids.join(", "), bold(exception.word, style));
+        let (reason, log) = exception.detail.split_once('\n').unwrap_or((exception.detail, ""));
+        let line = format!("{} {}: {reason}", exception.ids.join(", "), bold(exception.word, style));
+        text.push_str(&fitted_line(&line, style));
+        log.lines().for_each(|line| _ = writeln!(text, "    {line}"));
     }
     text.push('\n');
 }
@@ -221,6 +222,11 @@ fn answer_text(answer: &GroupAnswer, style: Style) -> String {
     let sentences = sentences.map(|sentence| sentence.iter().map(phrase).collect::<String>());
     let words = label.map(|label| format!("{label}:")).into_iter().chain(sentences).collect::<Vec<_>>();
     wrapped(&words.join(" "), width(style))
+}
+
+/// A line, or several on a narrow terminal; a program that reads it gets one.
+fn fitted_line(text: &str, style: Style) -> String {
+    if style.width.is_some() { wrapped(text, width(style)) } else { text.to_owned() + "\n" }
 }
 
 /// Lines of at most `width` columns, broken between words.

@@ -51,7 +51,7 @@ pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> R
         spec.size = options.flow.size.unwrap_or(usual_size(scheme, is_stream));
     }
     if scheme.layer == Layer::Quic {
-        spec.set_option("answer", options.flow.response_size);
+        spec.set_option("response", options.flow.response_size);
     }
     Ok(if is_stream { streams(&spec, scheme, &options.flow) } else { vec![spec] })
 }

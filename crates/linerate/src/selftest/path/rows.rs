@@ -38,7 +38,7 @@ pub fn rows(case: &PathCase, done: &Done, wire: &WireCounts, reference: Option<N
         (Traffic::Stream { .. }, None) => vec![row("datagrams", 1.0, 0.0, Unit::Count, Bound::Exact)],
     };
     if let Some(up) = wire.up {
-        rows.push(Row::shown("packets late by over 100 us", up.late as f64, Unit::Count));
+        rows.push(Row::shown("packets late by over 100 µs", up.late as f64, Unit::Count));
         if up.overrun > 0 {
             rows.push(row(
                 "packets lost by the relay itself",

@@ -17,7 +17,7 @@ const PIECE: usize = 64 << 10;
 /// The longest request, in bytes.
 const LONGEST: u64 = 1 << 30;
 
-/// The client's end: requests of `size` bytes and responses of as many, or of `options.answer`.
+/// The client's end: requests of `size` bytes and responses of as many, or of `options.response`.
 #[derive(Debug, Clone)]
 pub(crate) struct Perf {
     request: Bytes,
@@ -35,7 +35,7 @@ impl ClientProtocol for Perf {
         if !(PREFIX as u64..=LONGEST).contains(&spec.size) {
             return Err(Refusal::BadSpec(format!("\"size\" must be {PREFIX} to {LONGEST} bytes")));
         }
-        let response = spec.number("answer", 0..=u64::MAX)?.unwrap_or(spec.size);
+        let response = spec.number("response", 0..=u64::MAX)?.unwrap_or(spec.size);
         let mut request = page(spec.size as usize);
         request[..PREFIX].copy_from_slice(&response.to_be_bytes());
         Ok(Self { request: request.into(), response })
@@ -136,7 +136,7 @@ mod tests {
     fn a_request_says_how_long_its_response_is() {
         let mut spec = Spec::new(Role::Client, Layer::Quic, Workload::Rr);
         spec.size = 100;
-        spec.set_option("answer", 5_000_000_000_u64);
+        spec.set_option("response", 5_000_000_000_u64);
         let client = Perf::new(&spec).unwrap();
         let (service, mut prefix) = (PerfService::new(&spec).unwrap(), Prefix::default());
         let request = &client.requests()[0];

@@ -7,6 +7,8 @@ use crate::axis::short;
 use crate::html::bars;
 use crate::layout::{self, Alternative, Group};
 use crate::model::{CellReport, TableCell, TableReport};
+use crate::numbers::TimeUnit;
+use crate::words;
 use linerate_analysis::stats::cost::Consumer;
 use linerate_analysis::stats::latency::Latency;
 use linerate_contract::Role;
@@ -19,7 +21,7 @@ type Value<'a> = Box<dyn Fn(&Alternative<'_>) -> Option<(f64, [f64; 2])> + 'a>;
 
 pub(super) use crate::model::LOAD_AXIS as LOAD;
 
-const LATENCY: &str = "latency, µs";
+const LATENCY: &str = "latency";
 /// Axes by which a rate should grow in proportion.
 const SCALING: [&str; 2] = ["threads", "cpus"];
 
@@ -101,14 +103,18 @@ fn number(value: &str) -> Option<f64> {
 struct Drawn<'a> {
     title: String,
     unit: String,
+    is_of_times: bool,
     value: Value<'a>,
     is_rate: bool,
 }
 
 fn figures<'a>(table: &'a TableReport, axis: &str) -> Vec<Drawn<'a>> {
+    let latency = table.quantity().filter(|of| of.metric.is_latency());
     let own = Drawn {
         title: format!("Result by {axis}"),
-        unit: layout::unit(table),
+        unit: latency
+            .map_or_else(|| layout::unit(table), |of| words::parts(of, TimeUnit::Micros).0.to_owned()),
+        is_of_times: latency.is_some(),
         value: Box::new(|member| of_row(member.entry)),
         is_rate: table.better == Better::Higher,
     };
@@ -119,6 +125,7 @@ fn figures<'a>(table: &'a TableReport, axis: &str) -> Vec<Drawn<'a>> {
     let latency = |title: &str, metric: Metric, alone: fn(&Latency) -> f64| Drawn {
         title: title.to_owned(),
         unit: LATENCY.to_owned(),
+        is_of_times: true,
         value: Box::new(move |member| {
             let mut cells = table.cells.iter().filter(|entry| entry.id == member.cell.id);
             let entry = cells.find(|entry| entry.metric.is_some_and(|of| of.metric == metric));
@@ -134,6 +141,7 @@ fn figures<'a>(table: &'a TableReport, axis: &str) -> Vec<Drawn<'a>> {
         Drawn {
             title: "Server CPU by offered load".to_owned(),
             unit: "µs/operation".to_owned(),
+            is_of_times: false,
             value: Box::new(|member| {
                 let row = member.entry.cpu.as_ref().filter(|row| row.cost.us_per_op.is_some())?;
                 let parts = bars::parts(member.cell, row);
@@ -202,6 +210,7 @@ fn plot(
         caption: caption.to_owned(),
         x_label: if axis == LOAD { "load, % of the closed loop".into() } else { axis.to_owned() },
         y_label: what.unit.clone(),
+        is_of_times: what.is_of_times,
         x_ticks: if xs.len() <= 8 {
             xs.iter().map(|x| (*x, short(*x))).collect()
         } else {

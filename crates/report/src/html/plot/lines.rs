@@ -2,7 +2,7 @@
 
 use super::colours::Colours;
 use crate::axis::{Axis, px, short};
-use crate::numbers::plain;
+use crate::numbers::{plain, tick, time};
 use maud::{Markup, html};
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ pub(super) const HEIGHT: f64 = 280.0;
 /// The size of letters in the style sheet.
 const LETTERS: f64 = 13.0;
 /// The inner frame.
-pub(super) const LEFT: f64 = 58.0;
+pub(super) const LEFT: f64 = 68.0;
 pub(super) const RIGHT: f64 = WIDTH - 22.0;
 pub(super) const TOP: f64 = 10.0;
 pub(super) const BOTTOM: f64 = HEIGHT - 42.0;
@@ -25,6 +25,8 @@ pub(super) struct LinePlot {
     pub(super) caption: String,
     pub(super) x_label: String,
     pub(super) y_label: String,
+    /// In microseconds; each tick has its own unit.
+    pub(super) is_of_times: bool,
     pub(super) x: Axis,
     pub(super) y: Axis,
     pub(super) x_ticks: Vec<(f64, String)>,
@@ -96,7 +98,7 @@ impl LinePlot {
             g.grid {
                 @for tick in self.y.ticks(5) {
                     path d={ "M" (LEFT) " " (px(self.y.x(tick))) "H" (RIGHT) } {}
-                    text x=(LEFT - 6.0) y=(px(self.y.x(tick) + 4.0)) text-anchor="end" { (short(tick)) }
+                    text x=(LEFT - 6.0) y=(px(self.y.x(tick) + 4.0)) text-anchor="end" { (self.tick(tick)) }
                 }
                 @for (tick, _) in &self.x_ticks {
                     path d={ "M" (px(self.x.x(*tick))) " " (TOP) "V" (BOTTOM) } {}
@@ -115,10 +117,12 @@ impl LinePlot {
 
     /// The plot in words: both ends of each line.
     fn text(&self) -> String {
+        let number = |value: f64| if self.is_of_times { time(value) } else { plain(value) };
         let mut text = format!("{} by {}. ", self.y_label, self.x_label);
         for line in &self.lines {
             if let (Some(first), Some(last)) = (line.points.first(), line.points.last()) {
-                let _ = write!(text, "{}: {} to {}. ", line.name, plain(first.1), plain(last.1));
+                let [first, last] = [first.1, last.1].map(number);
+                let _ = write!(text, "{}: {first} to {last}. ", line.name);
             }
         }
         text
@@ -126,6 +130,10 @@ impl LinePlot {
 
     fn at(&self, (x, y): (f64, f64)) -> String {
         format!("{} {}", px(self.x.x(x)), px(self.y.x(y)))
+    }
+
+    fn tick(&self, value: f64) -> String {
+        if self.is_of_times { tick(value) } else { short(value) }
     }
 
     fn path(&self, points: &[(f64, f64)]) -> String {
@@ -181,6 +189,7 @@ mod tests {
             caption: String::new(),
             x_label: "threads".to_owned(),
             y_label: "operations/s".to_owned(),
+            is_of_times: false,
             x: Axis::linear(0.0, 2.0, LEFT, RIGHT),
             y: Axis::linear(0.0, 30.0, BOTTOM, TOP),
             x_ticks: vec![(1.0, "1".to_owned())],
@@ -191,7 +200,7 @@ mod tests {
         let markup = plot.markup("p", &Colours::new(&[])).into_string();
         assert!(markup.contains("<title id=\"p~t\">Rate</title>"), "{markup}");
         assert!(markup.contains("operations/s by threads. a: 10.0 to 30.0. "), "{markup}");
-        assert!(markup.contains("M258 162L458 10"), "{markup}");
+        assert!(markup.contains("M263 162L458 10"), "{markup}");
         assert!(markup.contains("in proportion"));
     }
 }

@@ -36,6 +36,7 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
         caption: "Each point: the median of the trials alone in that step.".to_owned(),
         x_label: "seconds".to_owned(),
         y_label: "Gbit/s".to_owned(),
+        is_of_times: false,
         x_ticks: x.ticks(5).into_iter().map(|tick| (tick, short(tick))).collect(),
         x,
         y: Axis::linear(0.0, highest * 1.05, BOTTOM, TOP),

@@ -53,7 +53,8 @@ pub(super) fn plot(group: &Group<'_>) -> Option<LinePlot> {
             "Lower is better.".to_owned()
         },
         x_label: "operations that were at least as fast, %".to_owned(),
-        y_label: "latency, µs".to_owned(),
+        y_label: "latency".to_owned(),
+        is_of_times: true,
         x: Axis::log(1.0, last, LEFT, RIGHT),
         y: Axis::fitting(values.chain(bands), BOTTOM, TOP)?,
         x_ticks: x_ticks.collect(),

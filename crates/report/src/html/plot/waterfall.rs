@@ -4,7 +4,7 @@ use super::lines::WIDTH;
 use super::of_group;
 use crate::axis::short;
 use crate::axis::{Axis, px};
-use crate::layout::{self, Group, Part};
+use crate::layout::{self, Group, Part, Precision};
 use crate::model::TableReport;
 use crate::numbers::plain;
 use linerate_model::Better;
@@ -36,7 +36,9 @@ impl Waterfall {
             return None;
         }
         let is_rate = table.better == Better::Higher;
-        let time = |value: f64| if is_rate { 1.0 / value } else { value };
+        let precision = Precision::for_table(table);
+        let in_unit = |value: f64| precision.in_unit(table.quantity(), value);
+        let time = |value: f64| if is_rate { 1.0 / value } else { in_unit(value) };
         let base_time = base.entry.value.map(time).filter(|time| time.is_normal() && *time > 0.0)?;
         // By the ratio, which is better known than the values.
         let step = |member: &layout::Alternative<'_>| {
@@ -45,7 +47,7 @@ impl Waterfall {
         };
         let measured = group.members.iter().filter(|member| member.part != Part::Limit);
         let steps: Vec<(String, f64)> = measured.filter_map(step).collect();
-        let unit = layout::unit(table);
+        let unit = precision.unit();
         (steps.len() > 1).then(|| Self {
             title: format!("What each layer adds{}", of_group(group)),
             unit: if is_rate { format!("time for the work, 1 / ({unit})") } else { unit },
