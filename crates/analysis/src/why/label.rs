@@ -46,8 +46,8 @@ pub(super) struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// By the costs of functions with all that they call, the part of these in system calls, the whole of both
-    /// sides, and the times of their stacks.
+    /// By the costs of functions with all that they call, the part of these in system calls, the whole of
+    /// both sides, and the times of their stacks.
     pub(super) fn new(
         pair: &'a PairProfile,
         inclusive: &BTreeMap<u32, [f64; 2]>,
@@ -209,8 +209,8 @@ fn is_wrapper(name: &str) -> bool {
     name.starts_with("__GI_") || name.starts_with("__libc_")
 }
 
-/// The group of time at places where a timer was late: it differs between equal servers by how they are woken,
-/// and is no function that somebody has changed.
+/// The group of time at places where a timer was late: it differs between equal servers by how they are
+/// woken, and is no function that somebody has changed.
 pub(super) fn late(name: &str) -> Option<&'static str> {
     let (_, group) = name.rsplit_once(": ")?;
     [SWITCHES, INTERRUPTS].into_iter().find(|late| group == *late)

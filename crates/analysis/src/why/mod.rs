@@ -84,8 +84,8 @@ pub struct FunctionDifference {
     /// The function that calls it for most of its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
-    /// A function that one side alone has and that this one, of a script, calls. The cost is that of both, since
-    /// the compiler of scripts may have put the code between them into this one.
+    /// A function that one side alone has and that this one, of a script, calls. The cost is that of both,
+    /// since the compiler of scripts may have put the code between them into this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callee: Option<String>,
     /// The function's part of the difference.

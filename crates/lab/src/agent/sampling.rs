@@ -305,8 +305,8 @@ impl Sample {
     }
 }
 
-/// A chain with the program's frames that tables found, and after them those by frame pointers, which may go on
-/// where tables end; only these where they are more and have none of the others.
+/// A chain with the program's frames that tables found, and after them those by frame pointers, which may go
+/// on where tables end; only these where they are more and have none of the others.
 fn with_callers(chain: &[u64], (mut found, is_whole): (Vec<u64>, bool)) -> Vec<u64> {
     let user = chain.iter().position(|address| *address == USER_MARK);
     let (kernel, by_pointers) = chain.split_at(user.map_or(chain.len(), |at| at + 1));

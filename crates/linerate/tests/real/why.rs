@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// What an answer has first.
+/// The beginning of an answer, or words in it.
 enum First {
     /// A function or a system call, with one of these parts of a name.
     Function(&'static [&'static str]),
@@ -34,7 +34,7 @@ const BUDGET: &str = "6s";
 struct Server {
     /// Its file and the text of it.
     source: (&'static str, &'static str),
-    /// Those that build or run it: the first for which `build` succeeds.
+    /// Programs that build or run it: the first for which `build` succeeds.
     programs: &'static [&'static str],
     build: &'static [&'static str],
     /// Its command line; that of nginx has the file of its settings after it.

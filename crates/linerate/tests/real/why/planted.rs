@@ -86,12 +86,14 @@ planted! {
     // Its compiler puts the function into the one that calls it.
     a_function_of_node: NODE, ["", "PLANT_US=12"], [], Function(&["server.js:"]);
     a_lock_of_two_threads: C, ["THREADS=2 YIELD=1", "THREADS=2 YIELD=1 LOCKED=1"], [],
-        Function(&["futex", "lock"]);
+        Function(&["futex", "mutex_lock", "lll_lock"]);
     allocations: C, ["", "ALLOCATIONS=100"], [], Function(&["copy_headers"]);
     a_pause_by_delayed_acks: C, ["", "DELAY=1 WRITES=2"], [], Text("TCP_NODELAY");
-    nginx_without_sendfile: NGINX, ["", "sendfile off;"], ["--url", "/text"], Function(&["read", "writev(2)"]);
+    nginx_without_sendfile: NGINX, ["", "sendfile off;"], ["--url", "/text"],
+        Function(&["pread64(2)", "writev(2)"]);
     nginx_with_gzip: NGINX, ["", "gzip on; gzip_types text/plain;"],
         ["--url", "/page", "-H", "Accept-Encoding: gzip", "--expect", "status=200"],
         Function(&["deflate", "libz"]);
-    nginx_with_a_log: NGINX, ["", "access_log a.log; access_log b.log; access_log c.log;"], ["--url", "/page"], Function(&["write(2)"]);
+    nginx_with_a_log: NGINX, ["", "access_log a.log; access_log b.log; access_log c.log;"],
+        ["--url", "/page"], Function(&["write(2)"]);
 }
