@@ -53,7 +53,8 @@ pub struct ProfileWindow {
     pub cpu: Nanos,
     /// Sampled CPU time by the index of the stack.
     pub stacks: BTreeMap<u32, Nanos>,
-    /// A window beside it without samples, which take CPU time themselves; absent in older profiles.
+    /// A window beside it without samples, which take CPU time themselves; absent in the
+    /// published runs of 2026-11-29, `example` and `why`, which are from before there were such windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<Spent>,
 }

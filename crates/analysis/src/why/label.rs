@@ -20,15 +20,18 @@ const MUCH_MORE: f64 = 1.5;
 /// The least part of a request's CPU time that makes a function one of a side.
 const LEAST: f64 = 0.01;
 /// Where the kernel enables interrupts: a timer that was late, as in virtual machines, has its sample there.
-const LATE: [&str; 6] = [
-    "finish_task_switch",
+const SWITCH: &str = "finish_task_switch";
+const LATE: [&str; 5] = [
     "_raw_spin_unlock_irqrestore",
     "_raw_spin_unlock_irq",
     "__local_bh_enable_ip",
     "handle_softirqs",
     "pv_native_safe_halt",
 ];
-const INTERRUPTS: &str = "kernel: interrupts and wake-ups";
+/// Groups of that time: a thread that waits gives its CPU to another, and to wake one on an idle CPU takes an
+/// interrupt, which a slower server needs more often.
+const SWITCHES: &str = "switches of threads";
+const INTERRUPTS: &str = "interrupts and wake-ups";
 const PAGE_FAULTS: &str = "kernel: page faults";
 /// Prefixes of the name of a system call in the name of its function.
 const CALLS: [&str; 6] = ["__x64_sys_", "__arm64_sys_", "__riscv_sys_", "__ia32_sys_", "ksys_", "__sys_"];
@@ -38,16 +41,19 @@ pub(super) struct Labels<'a> {
     pair: &'a PairProfile,
     further: Vec<String>,
     of_stacks: Vec<u32>,
+    /// Functions of scripts, and those of one side alone that are part of their cost.
+    callees: BTreeMap<u32, u32>,
 }
 
 impl<'a> Labels<'a> {
-    /// By the costs of functions with all that they call, the part of these in system calls, and the whole of
-    /// both sides.
+    /// By the costs of functions with all that they call, the part of these in system calls, the whole of
+    /// both sides, and the times of their stacks.
     pub(super) fn new(
         pair: &'a PairProfile,
         inclusive: &BTreeMap<u32, [f64; 2]>,
         in_calls: &BTreeMap<u32, [f64; 2]>,
         whole: [f64; 2],
+        times: &[BTreeMap<u32, f64>; 2],
     ) -> Self {
         let is_of_one_side = |us: &[f64; 2], in_calls: &[f64; 2]| {
             [(0, 1), (1, 0)].into_iter().any(|(own, other)| {
@@ -67,9 +73,33 @@ impl<'a> Labels<'a> {
         let is_unknown = |us: &[f64; 2]| us[0].min(us[1]) < UNKNOWN * us[0].max(us[1]);
         let unknown_there = own().filter(|(_, us)| is_unknown(us)).map(|(name, _)| *name).collect();
         let own = [unknown_there, own().map(|(name, _)| *name).collect()];
-        let mut labels = Self { pair, further: Vec::new(), of_stacks: Vec::new() };
+        let mut labels = Self { pair, further: Vec::new(), of_stacks: Vec::new(), callees: BTreeMap::new() };
         labels.of_stacks = pair.stacks.iter().map(|frames| labels.label(frames, &own)).collect();
+        own[1].iter().for_each(|name| labels.join(*name, times));
         labels
+    }
+
+    /// Makes a function that one side alone has a part of the script's function that calls it: Node.js puts
+    /// functions into their callers, and says of none where it is, so what calls it may be a part of the
+    /// caller's own time.
+    fn join(&mut self, name: u32, times: &[BTreeMap<u32, f64>; 2]) {
+        let of = |frame: u32| &*self.pair.names[frame as usize];
+        if is_of_script(of(name)) || of(name).starts_with(KERNEL) {
+            return;
+        }
+        let callers = times.iter().find_map(|times| self.caller(name, times));
+        let Some(caller) = callers.filter(|caller| is_of_script(of(*caller))) else { return };
+        for (label, frames) in self.of_stacks.iter_mut().zip(&self.pair.stacks) {
+            if *label == name && frames.contains(&caller) {
+                *label = caller;
+            }
+        }
+        self.callees.entry(caller).or_insert(name);
+    }
+
+    /// The function of one side alone that is part of this one's cost.
+    pub(super) fn callee(&self, label: u32) -> Option<u32> {
+        self.callees.get(&label).copied()
     }
 
     pub(super) fn of_stack(&self, stack: u32) -> u32 {
@@ -116,7 +146,7 @@ impl<'a> Labels<'a> {
     }
 
     /// The function that called most of what has this label, by time.
-    pub(super) fn caller(&self, label: u32, times: &BTreeMap<u32, f64>) -> Option<&str> {
+    pub(super) fn caller(&self, label: u32, times: &BTreeMap<u32, f64>) -> Option<u32> {
         let own = |(stack, _): &(&u32, &f64)| self.of_stack(**stack) == label;
         let (mut all, mut callers) = (0.0, BTreeMap::<u32, f64>::new());
         for (stack, time) in times.iter().filter(own) {
@@ -135,7 +165,7 @@ impl<'a> Labels<'a> {
             }
         }
         let (caller, time) = callers.into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-        (time >= MOST * all).then(|| self.name(caller))
+        (time >= MOST * all).then_some(caller)
     }
 
     fn further(&mut self, name: String) -> u32 {
@@ -165,15 +195,25 @@ fn is_place(name: &str) -> bool {
     name.contains("+0x") || name.starts_with('[') && !name.starts_with(KERNEL)
 }
 
+/// True for a function of Node.js: it has the line and the column where it begins.
+fn is_of_script(name: &str) -> bool {
+    let mut parts = name.rsplit(':');
+    let are_numbers = [parts.next(), parts.next()].iter().all(|part| {
+        part.is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    are_numbers && parts.next().is_some()
+}
+
 /// True for functions of libc around a system call or another function.
 fn is_wrapper(name: &str) -> bool {
     name.starts_with("__GI_") || name.starts_with("__libc_")
 }
 
-/// True for time at places where a timer was late: it differs between equal servers by how they are woken,
-/// and is no function that somebody has changed.
-pub(super) fn is_late(name: &str) -> bool {
-    name.ends_with(": interrupts and wake-ups")
+/// The group of time at places where a timer was late: it differs between equal servers by how they are
+/// woken, and is no function that somebody has changed.
+pub(super) fn late(name: &str) -> Option<&'static str> {
+    let (_, group) = name.rsplit_once(": ")?;
+    [SWITCHES, INTERRUPTS].into_iter().find(|late| group == *late)
 }
 
 /// The group of a stack of the kernel, its outermost function first: the system call, or what it does else.
@@ -181,7 +221,10 @@ fn of_kernel(functions: &[&str]) -> Option<String> {
     // A name may have a suffix of the compiler's, such as `.isra.0`.
     let base = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
     let innermost = base(functions.last()?);
-    let is_late = LATE.contains(&innermost.as_str());
+    let late = match innermost.as_str() {
+        SWITCH => Some(SWITCHES),
+        innermost => LATE.contains(&innermost).then_some(INTERRUPTS),
+    };
     // A compiler may leave the outer function out, as of `do_writev`.
     let first = || functions.iter().skip_while(|name| **name != "do_syscall_64").nth(1);
     let call = functions.iter().find_map(|name| CALLS.iter().find_map(|prefix| name.strip_prefix(prefix)));
@@ -190,16 +233,16 @@ fn of_kernel(functions: &[&str]) -> Option<String> {
         let name = base(call);
         // Its function has another name than the call.
         let name = if name == "sendfile64" { "sendfile" } else { name.strip_prefix("new").unwrap_or(&name) };
-        return Some(format!("{name}(2){}", if is_late { ": interrupts and wake-ups" } else { "" }));
+        return Some(late.map_or_else(|| format!("{name}(2)"), |group| format!("{name}(2): {group}")));
     }
-    if is_late {
-        return Some(INTERRUPTS.to_owned());
+    if let Some(group) = late {
+        return Some(format!("kernel: {group}"));
     }
     let has = |parts: &[&str]| functions.iter().any(|name| parts.iter().any(|part| name.contains(part)));
     if has(&["page_fault", "user_addr_fault"]) {
         return Some(PAGE_FAULTS.to_owned());
     }
-    has(&["sysvec", "irq", "schedule"]).then(|| INTERRUPTS.to_owned())
+    has(&["sysvec", "irq", "schedule"]).then(|| format!("kernel: {INTERRUPTS}"))
 }
 
 #[cfg(test)]
@@ -218,9 +261,9 @@ mod tests {
                 &["do_syscall_64", "ksys_read", "_raw_spin_unlock_irqrestore"],
                 Some("read(2): interrupts and wake-ups"),
             ),
-            (&["do_syscall_64", "finish_task_switch.isra.0"], Some(INTERRUPTS)),
+            (&["do_syscall_64", "finish_task_switch.isra.0"], Some("kernel: switches of threads")),
             (&["asm_exc_page_fault", "handle_mm_fault"], Some(PAGE_FAULTS)),
-            (&["asm_sysvec_apic_timer_interrupt", "tick"], Some(INTERRUPTS)),
+            (&["asm_sysvec_apic_timer_interrupt", "tick"], Some("kernel: interrupts and wake-ups")),
             (&["ret_from_fork", "work"], None),
         ] {
             assert_eq!(of_kernel(functions).as_deref(), group, "{functions:?}");

@@ -27,7 +27,14 @@ const LEAST: f64 = 0.01;
 /// The most of the named functions that have no cause, as a share. A pair of equal servers names one as
 /// rarely, since all of its findings would be such.
 const MOST_FALSE: f64 = 0.01;
+/// Beside a named function, three groups of the kernel's time are told by their intervals alone.
+const BESIDE: f64 = 1.0;
 const ALPHA: f64 = 0.05;
+/// A launch's first windows are left out where a request costs this many times as much as in the launch's
+/// others: code is compiled yet, and memory is new.
+const YOUNG: f64 = 1.25;
+/// Rounds that are kept in any case: of fewer, no function would be certain.
+const LEAST_KEPT: usize = 6;
 /// Fewer windows of each side show no spread.
 const LEAST_ROUNDS: usize = 3;
 
@@ -77,6 +84,10 @@ pub struct FunctionDifference {
     /// The function that calls it for most of its time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
+    /// A function that one side alone has and that this one, of a script, calls. The cost is that of both,
+    /// since the compiler of scripts may have put the code between them into this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callee: Option<String>,
     /// The function's part of the difference.
     #[serde(flatten)]
     pub cost: CostDifference,
@@ -103,8 +114,8 @@ impl CostDifference {
 
 /// Explains the difference of a pair; `None` with too few windows, or without samples.
 pub fn explain(pair: &PairProfile) -> Option<Explanation> {
-    let rounds: Vec<&[ProfileWindow; 2]> =
-        pair.rounds.iter().filter(|sides| sides.iter().all(ProfileWindow::is_complete)).collect();
+    let complete = pair.rounds.iter().filter(|sides| sides.iter().all(ProfileWindow::is_complete));
+    let rounds = without_young(complete.collect());
     if rounds.len() < LEAST_ROUNDS || rounds.iter().all(|sides| sides[0].stacks.is_empty()) {
         return None;
     }
@@ -114,18 +125,20 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     let whole = cpu.us[0].max(cpu.us[1]);
     let inclusive = costs(&rounds, |stack| pair.stacks[stack as usize].iter().copied().collect());
     let in_calls = costs(&rounds, |stack| label::callers_in_system_call(pair, stack));
-    let labels = Labels::new(pair, &mean_costs(&inclusive), &mean_costs(&in_calls), cpu.us);
+    let times = [1, 0].map(|side| times(&rounds, side));
+    let labels = Labels::new(pair, &mean_costs(&inclusive), &mean_costs(&in_calls), cpu.us, &times);
     let parts = costs(&rounds, |stack| BTreeSet::from([labels.of_stack(stack)]));
     let leaves = costs(&rounds, |stack| pair.stacks[stack as usize].last().copied().into_iter().collect());
     let (leaves, inclusive) = (mean_costs(&leaves), mean_costs(&inclusive));
     let launches: Vec<u32> = rounds.iter().map(|sides| sides[0].launch).collect();
-    let times = [1, 0].map(|side| times(&rounds, side));
-    let mut functions: Vec<FunctionDifference> = certain(&parts, whole, &launches)
+    let name = |label| labels.name(label).to_owned();
+    let mut functions: Vec<FunctionDifference> = certain(&parts, whole, &launches, MOST_FALSE)
         .into_iter()
-        .filter(|(label, _)| !label::is_late(labels.name(*label)))
+        .filter(|(label, _)| label::late(labels.name(*label)).is_none())
         .map(|(label, cost)| FunctionDifference {
-            name: labels.name(label).to_owned(),
-            caller: labels.caller(label, &times[usize::from(cost.difference_us > 0.0)]).map(str::to_owned),
+            name: name(label),
+            caller: labels.caller(label, &times[usize::from(cost.difference_us > 0.0)]).map(name),
+            callee: labels.callee(label).map(name),
             cost,
             self_us: leaves.get(&label).copied().unwrap_or(cost.us),
             total_us: inclusive.get(&label).copied().unwrap_or(cost.us),
@@ -133,15 +146,16 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
         .collect();
     if !functions.is_empty() {
         let rest = costs(&rounds, |stack| rest_of(labels.name(labels.of_stack(stack)), &functions));
-        functions.extend(certain(&rest, whole, &launches).into_iter().map(|(name, cost)| {
+        let rest = certain(&rest, whole, &launches, BESIDE);
+        functions.extend(rest.into_iter().map(|(name, cost)| {
             let (self_us, total_us) = (cost.us, cost.us);
-            FunctionDifference { name: name.to_owned(), caller: None, cost, self_us, total_us }
+            FunctionDifference { name: name.to_owned(), caller: None, callee: None, cost, self_us, total_us }
         }));
     }
     let of_stacks: Vec<BTreeSet<Cause>> =
         pair.stacks.iter().map(|frames| causes::of_stack(pair, frames)).collect();
     let causes = costs(&rounds, |stack| of_stacks[stack as usize].clone());
-    let causes = certain(&causes, whole, &launches).into_iter();
+    let causes = certain(&causes, whole, &launches, MOST_FALSE).into_iter();
     let sum: f64 = functions.iter().map(|function| function.cost.difference_us).sum();
     let is_difference = cpu.is_certain() && cpu.difference_us.abs() >= LEAST * whole;
     Some(Explanation {
@@ -156,14 +170,33 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     })
 }
 
+/// The rounds without those at the beginning of each launch in which one side was not warm.
+fn without_young(rounds: Vec<&[ProfileWindow; 2]>) -> Vec<&[ProfileWindow; 2]> {
+    let mut spare = rounds.len().saturating_sub(LEAST_KEPT);
+    let of_launches = rounds.chunk_by(|one, next| one[0].launch == next[0].launch);
+    let warm = of_launches.flat_map(|launch| {
+        let most = [0, 1].map(|side| {
+            let mut us: Vec<f64> = launch.iter().map(|sides| sides[side].us_per_operation()).collect();
+            us.sort_by(f64::total_cmp);
+            YOUNG * us[us.len() / 2]
+        });
+        let is_young = |sides: &&&[ProfileWindow; 2]| {
+            sides.iter().zip(most).any(|(side, most)| side.us_per_operation() > most)
+        };
+        let young = launch.iter().take(spare).take_while(is_young).count();
+        spare -= young;
+        &launch[young..]
+    });
+    warm.copied().collect()
+}
+
 /// The group of the kernel's time to which what has this label counts, if it is none of the functions: a
 /// slower program is woken at other times, and each system call costs a little more.
 fn rest_of(label: &str, functions: &[FunctionDifference]) -> BTreeSet<&'static str> {
     let group = match label {
         label if functions.iter().any(|function| function.name == label) => None,
-        label if label::is_late(label) => Some("interrupts and wake-ups"),
         label if label.ends_with("(2)") => Some("other system calls"),
-        _ => None,
+        label => label::late(label),
     };
     group.into_iter().collect()
 }
@@ -173,6 +206,7 @@ fn certain<T: Copy + Ord>(
     costs: &BTreeMap<T, Vec<[f64; 2]>>,
     whole: f64,
     launches: &[u32],
+    most_false: f64,
 ) -> Vec<(T, CostDifference)> {
     let family: Vec<(T, &Vec<[f64; 2]>, CostDifference, f64)> = costs
         .iter()
@@ -183,7 +217,7 @@ fn certain<T: Copy + Ord>(
         .collect();
     let q = q_values(&family.iter().map(|(.., p)| *p).collect::<Vec<_>>());
     let is_named = |(of_rounds, found, q): (&[[f64; 2]], &CostDifference, f64)| {
-        q <= MOST_FALSE
+        q <= most_false
             && found.is_certain()
             && found.difference_us.abs() >= LEAST * whole
             && is_of_all_launches(of_rounds, launches)

@@ -76,7 +76,7 @@ fn what_the_kernel_needs_more_beside_a_named_function_is_told_after_it() {
     let head = with(&[(&["main", "serve", "audit"], 3.0), (&wakes, 1.0)]);
     let found = explain(&profile(&head, PLAIN, 9, &mut random)).unwrap();
     let names: Vec<&str> = found.functions.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(names, ["audit", "interrupts and wake-ups"]);
+    assert_eq!(names, ["audit", "switches of threads"]);
     assert!((0.9..1.1).contains(&found.explained.unwrap()), "{found:?}");
     // Alone it is no reason: equal servers are woken at other times, too.
     let found = explain(&profile(&with(&[(&wakes, 1.0)]), PLAIN, 9, &mut random)).unwrap();
@@ -245,4 +245,36 @@ fn few_windows_and_windows_without_samples_explain_nothing() {
     let mut random = Pcg64::seed_from_u64(4);
     assert_eq!(explain(&profile(PLAIN, PLAIN, 2, &mut random)), None);
     assert_eq!(explain(&PairProfile::default()), None);
+}
+
+#[test]
+fn what_a_script_calls_is_part_of_its_function_into_which_a_compiler_has_put_others() {
+    const HANDLER: &str = "serve /srv/a.js:8:19";
+    let mut random = Pcg64::seed_from_u64(3);
+    let head = with(&[(&["main", HANDLER], 2.0), (&["main", HANDLER, "[unknown]", "now"], 2.0)]);
+    let base = with(&[(&["main", HANDLER], 1.0)]);
+    let found = explain(&profile(&head, &base, 12, &mut random)).unwrap();
+    let [one] = &found.functions[..] else { panic!("{found:?}") };
+    assert_eq!((&*one.name, one.callee.as_deref()), (HANDLER, Some("now")));
+    assert!((one.cost.ci95[0]..one.cost.ci95[1]).contains(&3.0), "{one:?}");
+    // A function of the script itself has its own cost.
+    let head = with(&[(&["main", HANDLER, "audit /srv/a.js:1:1", "now"], 3.0), (&["main", HANDLER], 1.0)]);
+    let found = explain(&profile(&head, &base, 12, &mut random)).unwrap();
+    assert_eq!((&*found.functions[0].name, &found.functions[0].callee), ("audit /srv/a.js:1:1", &None));
+}
+
+#[test]
+fn the_first_windows_of_a_launch_count_only_where_they_cost_as_much_as_its_others() {
+    let mut random = Pcg64::seed_from_u64(3);
+    let planted = with(&[(&["main", "serve", "audit"], 3.0)]);
+    let young = with(&[(&["main", "serve", "audit"], 1.0), (&["compile"], 15.0)]);
+    let mut pair = profile(&young, &young, 1, &mut random);
+    for round in profile(&planted, PLAIN, 6, &mut random).rounds {
+        pair.rounds.push(round.map(|side| ProfileWindow { launch: 0, ..side }));
+    }
+    let found = explain(&pair).unwrap();
+    assert_eq!((found.rounds, &*found.functions[0].name), (6, "audit"), "{found:?}");
+    assert!((0.9..1.1).contains(&found.explained.unwrap()), "{found:?}");
+    pair.rounds.truncate(6);
+    assert_eq!(explain(&pair).unwrap().rounds, 6, "few are all kept");
 }

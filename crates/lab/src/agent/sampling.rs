@@ -305,12 +305,25 @@ impl Sample {
     }
 }
 
-/// A chain with the program's frames that tables found, where they are more than those by frame pointers.
-fn with_callers(chain: &[u64], (found, is_whole): (Vec<u64>, bool)) -> Vec<u64> {
+/// A chain with the program's frames that tables found, and after them those by frame pointers, which may go
+/// on where tables end; only these where they are more and have none of the others.
+fn with_callers(chain: &[u64], (mut found, is_whole): (Vec<u64>, bool)) -> Vec<u64> {
     let user = chain.iter().position(|address| *address == USER_MARK);
     let (kernel, by_pointers) = chain.split_at(user.map_or(chain.len(), |at| at + 1));
-    if !is_whole && found.len() < by_pointers.len() {
-        return chain.to_vec();
+    if !is_whole {
+        // A function without a frame pointer hides its caller from the others, so that these are fewer.
+        let common = (1..found.len()).rev().find_map(|at| {
+            let before = &by_pointers[..by_pointers.len().min(at + 1)];
+            Some((at, before.iter().rposition(|address| *address == found[at])?))
+        });
+        match common {
+            Some((at, in_pointers)) => {
+                found.truncate(at + 1);
+                found.extend(&by_pointers[in_pointers + 1..]);
+            }
+            None if found.len() < by_pointers.len() => return chain.to_vec(),
+            None => {}
+        }
     }
     let mark = user.is_none().then_some(USER_MARK);
     kernel.iter().copied().chain(mark).chain(found).collect()
@@ -346,4 +359,25 @@ fn receive(receiver: &UnixDatagram) -> Result<(String, Vec<OwnedFd>), String> {
         }
     }
     Ok((String::from_utf8_lossy(&bytes[..length]).into_owned(), events))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_that_tables_find_are_followed_by_those_of_frame_pointers() {
+        let chain = |user: &[u64]| [&[USER_MARK], user].concat();
+        let of = |found: &[u64], is_whole, by_pointers: &[u64]| {
+            with_callers(&chain(by_pointers), (found.to_vec(), is_whole))
+        };
+        // A function without a frame hides its caller, 2, from frame pointers; tables end at 4.
+        assert_eq!(of(&[1, 2, 3, 4], false, &[1, 3, 4, 5, 6]), chain(&[1, 2, 3, 4, 5, 6]));
+        assert_eq!(of(&[1, 2], true, &[1, 7, 8]), chain(&[1, 2]));
+        assert_eq!(of(&[1, 2], false, &[1, 7, 8]), chain(&[1, 7, 8]));
+        assert_eq!(of(&[1, 2, 3], false, &[1, 7]), chain(&[1, 2, 3]));
+        // A function that calls itself is there as often as it was.
+        assert_eq!(of(&[1, 5, 5], false, &[1, 5, 5, 5, 6]), chain(&[1, 5, 5, 5, 6]));
+        assert_eq!(with_callers(&[9], (vec![1], true)), [9, USER_MARK, 1]);
+    }
 }

@@ -1,36 +1,76 @@
-//! Where a difference comes from: planted causes in a server in C are found by name, and equal servers name
-//! nothing.
+//! Where a difference comes from: planted causes are found by name, and equal servers name nothing.
 
-use crate::commands::{compare, compare_within};
+mod planted;
+
+use crate::commands::compare_within;
 use crate::common::{Folder, Output};
 use crate::{command, machine};
+use planted::C;
 use serde_json::Value;
 use std::fs;
 use std::process::Command;
 
-/// A file of the experiment with planted causes (`scripts/experiments/why-table`).
-macro_rules! source {
-    ($name:literal) => {
-        ($name, include_str!(concat!("../../../../scripts/experiments/why-servers/", $name)))
-    };
+/// The beginning of an answer, or words in it.
+enum First {
+    /// A function or a system call, with one of these parts of a name.
+    Function(&'static [&'static str]),
+    /// A hint or a note, with these words.
+    Text(&'static str),
 }
 
-/// A folder with the server; `None`, with a message, without a compiler.
-fn workplace(name: &str) -> Option<Folder> {
-    let folder = Folder::new(name);
-    fs::create_dir_all(folder.path()).unwrap();
-    let (file, text) = source!("server.c");
-    fs::write(folder.path().join(file), text).unwrap();
-    let built = Command::new("cc")
-        .args(["-O2", "-fomit-frame-pointer", "-pthread", "-o", "server", "server.c"])
-        .current_dir(folder.path())
-        .status();
-    match built {
-        Ok(status) if status.success() => Some(folder),
-        other => {
-            crate::common::skip(&format!("no compiler of C: {other:?}"));
-            None
+impl First {
+    fn is_in(&self, name: &str, out: &Output) -> bool {
+        match self {
+            Self::Function(parts) => parts.iter().any(|part| name.contains(part)),
+            Self::Text(words) => out.stdout.contains(words),
         }
+    }
+}
+
+/// The time of a comparison before its profile, which has five seconds: two pairs of runs.
+const BUDGET: &str = "6s";
+
+/// A program with planted causes (`scripts/experiments/why-table`).
+struct Server {
+    /// Its file and the text of it.
+    source: (&'static str, &'static str),
+    /// Programs that build or run it: the first for which `build` succeeds.
+    programs: &'static [&'static str],
+    build: &'static [&'static str],
+    /// Its command line; that of nginx has the file of its settings after it.
+    command: &'static str,
+    /// [`BUDGET`], or more for a compiler that works meanwhile: warm-ups are a part of it.
+    budget: &'static str,
+}
+
+impl Server {
+    /// A folder with the server, and its command; `None`, with a message, where it cannot be built.
+    fn ready(&self, name: &str) -> Option<(Folder, String)> {
+        let folder = Folder::new(name);
+        fs::create_dir_all(folder.path()).unwrap();
+        let (file, text) = self.source;
+        fs::write(folder.path().join(file), text).unwrap();
+        let mut tried = Vec::new();
+        for program in self.programs {
+            let built = Command::new(program).args(self.build).current_dir(folder.path()).output();
+            if built.as_ref().is_ok_and(|built| built.status.success()) {
+                return Some((folder, self.command.replace("{program}", program)));
+            }
+            tried.push((program, built));
+        }
+        crate::common::skip(&format!("no program for {file}: {tried:?}"));
+        None
+    }
+
+    /// The command of the server with settings: variables, or lines of a location of nginx.
+    fn with(&self, settings: &str, command: &str, folder: &Folder, side: &str) -> String {
+        let (file, text) = self.source;
+        if file != "nginx.conf" {
+            return format!("env SIDE={side} {settings} {command}");
+        }
+        let own = text.replace("{ SETTINGS }", &format!("{{ {settings} }}"));
+        fs::write(folder.path().join(format!("{side}.conf")), own).unwrap();
+        format!("{command} {side}.conf")
     }
 }
 
@@ -47,18 +87,19 @@ fn first(why: &Value) -> (String, f64) {
     )
 }
 
-/// The answer of a comparison of which one side has a planted function, with the name of the first function
-/// and its cost. A profile of four seconds names none at times where the machine does other things, so the
+/// The answer of a comparison of which one side has a planted cause, with the name of the first function and
+/// its cost. A profile of five seconds names none at times where the machine does other things, so the
 /// comparison is made again, at most twice.
-fn until_named(compared: impl Fn(u32) -> (Folder, Output)) -> (Folder, Output, String, f64) {
-    let mut all = (1..=3).map(|number| {
-        let (folder, out) = compared(number);
+fn until_named(folder: &Folder, budget: &str, words: &[&str], expected: &First) -> (Output, String, f64) {
+    let mut all = (0..3).map(|_| {
+        let _ = fs::remove_dir_all(folder.path().join("out"));
+        let out = compare_within(budget, folder, &[words, &["-n", "v1", "-n", "v2", "--why"]].concat());
         assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
-        let (name, difference) = first(&why(&folder));
-        (folder, out, name, difference)
+        let (name, difference) = first(&why(folder));
+        (out, name, difference)
     });
     let mut last = all.next().unwrap();
-    while last.2.is_empty() {
+    while last.1.is_empty() && !expected.is_in(&last.1, &last.0) {
         let Some(next) = all.next() else { break };
         last = next;
     }
@@ -73,15 +114,10 @@ fn is_disturbed(out: &Output, name: &str) -> bool {
 #[test]
 fn a_planted_function_is_the_first_line_and_is_shown_again_from_the_stored_run() {
     let Some(_machine) = machine() else { return };
-    if workplace("why-function-1").is_none() {
-        return;
-    }
-    let (folder, out, name, difference) = until_named(|number| {
-        let folder = workplace(&format!("why-function-{number}")).unwrap();
-        let words = ["./server", "env PLANT_US=6 ./server", "-n", "v1", "-n", "v2", "--why"];
-        let out = compare(&folder, &words);
-        (folder, out)
-    });
+    let Some((folder, _)) = C.ready("why-function") else { return };
+    let expected = First::Function(&["audit_request"]);
+    let (out, name, difference) =
+        until_named(&folder, C.budget, &["./server", "env PLANT_US=6 ./server"], &expected);
     if is_disturbed(&out, &name) {
         return crate::common::skip("others used the CPUs");
     }
@@ -103,7 +139,7 @@ fn a_planted_function_is_the_first_line_and_is_shown_again_from_the_stored_run()
 #[test]
 fn one_more_write_for_each_response_is_told_as_a_segment_and_a_system_call() {
     let Some(_machine) = machine() else { return };
-    let Some(folder) = workplace("why-write") else { return };
+    let Some((folder, _)) = C.ready("why-write") else { return };
     let words = ["./server", "env WRITES=2 ./server", "-n", "v1", "-n", "v2", "--why"];
     let out = compare_within("20s", &folder, &words);
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
@@ -118,9 +154,9 @@ fn one_more_write_for_each_response_is_told_as_a_segment_and_a_system_call() {
 #[test]
 fn equal_servers_name_nothing() {
     let Some(_machine) = machine() else { return };
-    let Some(folder) = workplace("why-equal") else { return };
+    let Some((folder, _)) = C.ready("why-equal") else { return };
     let words = ["./server", "env ./server", "-n", "v1", "-n", "v2"];
-    let out = compare(&folder, &[&words[..], &["--why"]].concat());
+    let out = compare_within(BUDGET, &folder, &[&words[..], &["--why"]].concat());
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let why = why(&folder);
     assert_eq!(why["functions"].as_array().map(Vec::len), Some(0), "{why}");
@@ -147,57 +183,19 @@ fn a_row_of_a_suite_is_explained_beside_its_baseline() {
     assert_eq!(folder.read("report.html").matches("data:image/svg+xml;base64,").count(), 3);
 }
 
-/// The first line of a server in Python or Node.js, with a planted function and without.
-fn first_of(name: &str, (file, text): (&str, &str), command: &str) -> Option<(Output, String)> {
-    let program = command.split(' ').next().unwrap_or_default();
-    if !Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success()) {
-        crate::common::skip(&format!("no {program}"));
-        return None;
+/// Compares a server of other settings with itself: the answer has `expected` first.
+fn is_first(name: &str, server: &Server, settings: [&str; 2], more: &[&str], expected: &First) {
+    let Some(_machine) = machine() else { return };
+    let Some((folder, command)) = server.ready(name) else { return };
+    fs::create_dir_all(folder.path().join("www")).unwrap();
+    for (file, lines) in [("page", 200), ("text", 9000)] {
+        let text: Vec<String> =
+            (0..lines).map(|at| format!("line {at} of {}\n", at * 7919 % 1_000_003)).collect();
+        fs::write(folder.path().join("www").join(file), text.concat()).unwrap();
     }
-    let (_folder, out, name, _) = until_named(|number| {
-        let folder = Folder::new(&format!("{name}-{number}"));
-        fs::create_dir_all(folder.path()).unwrap();
-        fs::write(folder.path().join(file), text).unwrap();
-        let planted = format!("env PLANT_US=12 {command}");
-        let out = compare_within("20s", &folder, &[command, &planted, "-n", "v1", "-n", "v2", "--why"]);
-        (folder, out)
-    });
-    Some((out, name))
-}
-
-#[test]
-fn a_planted_function_of_python_is_the_first_line() {
-    let Some(_machine) = machine() else { return };
-    // Python has names of functions from 3.12 on.
-    let all = ["python3.13", "python3.12", "python3"];
-    let has_names = |program: &&str| {
-        let check = "import sys; sys.exit(sys.version_info < (3, 12))";
-        Command::new(program).args(["-c", check]).status().is_ok_and(|status| status.success())
-    };
-    let Some(python) = all.into_iter().find(has_names) else { return crate::common::skip("no Python 3.12") };
-    let found = first_of("why-python", source!("server.py"), &format!("{python} server.py"));
-    let Some((out, name)) = found else { return };
-    assert!(is_disturbed(&out, &name) || name.starts_with("audit_request:"), "{name}\n{}", out.stdout);
-}
-
-#[test]
-fn a_planted_function_of_node_is_the_first_line() {
-    let Some(_machine) = machine() else { return };
-    // One that does not wait for its clock, which is a function of Node's own.
-    let server = r"
-const plant = Number(process.env.PLANT_US || 0) * 2500;
-function auditRequest() {
-  let sum = 1;
-  for (let i = 0; i < plant; i++) sum = (sum * 31 + i) | 0;
-  return sum;
-}
-require('http').createServer((request, answer) => {
-  if (plant) request.sum = auditRequest();
-  answer.end('hello');
-}).listen(Number(process.env.PORT), '127.0.0.1');
-";
-    let found = first_of("why-node", ("server.js", server), "node server.js");
-    let Some((out, name)) = found else { return };
-    // Its compiler may put the function into the one that calls it.
-    assert!(is_disturbed(&out, &name) || name.contains("server.js:"), "{name}\n{}", out.stdout);
+    let [base, head] = [("base", settings[0]), ("head", settings[1])]
+        .map(|(side, settings)| server.with(settings, &command, &folder, side));
+    let words = [&[&*base, &*head, "--no-latency"][..], more].concat();
+    let (out, name, _) = until_named(&folder, server.budget, &words, expected);
+    assert!(expected.is_in(&name, &out) || is_disturbed(&out, &name), "{name}\n{}", out.stdout);
 }

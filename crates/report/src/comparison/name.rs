@@ -5,15 +5,19 @@ use linerate_analysis::why::FunctionDifference;
 /// Characters of a function's name on a terminal of 80 columns.
 const LONGEST: usize = 38;
 const IN: &str = " in ";
+const WITH: &str = " with ";
 
-/// A function and what calls it, where both have room.
+/// A function and what it calls, or what calls it, where both have room.
 pub(super) fn named(function: &FunctionDifference) -> String {
     let name = shortened(&function.name);
+    // Its own name says more than its namespaces.
+    let own = |name: &str| name.rsplit("::").next().unwrap_or(name).to_owned();
+    if let Some(callee) = function.callee.as_deref().map(|callee| own(&shortened(callee))) {
+        return format!("{name}{WITH}{callee}");
+    }
     let caller = function.caller.as_deref().map(shortened).filter(|caller| *caller != name);
     let Some(caller) = caller else { return name };
-    // Its own name says more than its namespaces.
-    let names = [&name, name.rsplit("::").next().unwrap_or(&name)];
-    let fits = names.into_iter().find(|name| has_room(name, &caller));
+    let fits = [name.clone(), own(&name)].into_iter().find(|name| has_room(name, &caller));
     fits.map_or_else(|| name.clone(), |name| format!("{name}{IN}{caller}"))
 }
 

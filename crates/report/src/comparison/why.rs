@@ -287,6 +287,7 @@ mod tests {
         let functions = functions.iter().map(|(name, base, head)| FunctionDifference {
             name: (*name).to_owned(),
             caller: None,
+            callee: None,
             cost: cost(*base, *head),
             self_us: [*base, *head],
             total_us: [*base, *head],
