@@ -10,9 +10,10 @@ const NAMELESS: &str = "[unknown]";
 const KERNEL: &str = "[k] ";
 /// A function is one side's alone if the other has less than this part of its cost.
 const OTHERS: f64 = 0.05;
-/// A function is unknown to a side where it has this share of its cost: a call that does nothing has a sample
-/// at times.
+/// A function is unknown to a side where it has less than the first share of its cost on the other, and less
+/// than the second of all that the side does: a call that does nothing has a sample at times.
 const UNKNOWN: f64 = 0.005;
+const UNSEEN: f64 = 0.002;
 /// A function explains nothing if it is most of what its side does, and much more than the difference, or if
 /// most of its own time is in system calls: its name is that of a program or of its main loop.
 const MOST: f64 = 0.5;
@@ -70,7 +71,11 @@ impl<'a> Labels<'a> {
         let own =
             || inclusive.iter().filter(|(name, us)| is_named(**name) && is_of_one_side(us, of_calls(name)));
         // A function that calls it, and costs the other side little, is not the cause.
-        let is_unknown = |us: &[f64; 2]| us[0].min(us[1]) < UNKNOWN * us[0].max(us[1]);
+        let is_unknown = |us: &[f64; 2]| {
+            [(0, 1), (1, 0)]
+                .into_iter()
+                .any(|(own, other)| us[other] < UNKNOWN * us[own] && us[other] < UNSEEN * whole[other])
+        };
         let unknown_there = own().filter(|(_, us)| is_unknown(us)).map(|(name, _)| *name).collect();
         let own = [unknown_there, own().map(|(name, _)| *name).collect()];
         let mut labels = Self { pair, further: Vec::new(), of_stacks: Vec::new(), callees: BTreeMap::new() };

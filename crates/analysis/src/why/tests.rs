@@ -278,3 +278,12 @@ fn the_first_windows_of_a_launch_count_only_where_they_cost_as_much_as_its_other
     pair.rounds.truncate(6);
     assert_eq!(explain(&pair).unwrap().rounds, 6, "few are all kept");
 }
+
+#[test]
+fn a_handler_that_costs_the_other_side_little_is_not_named_for_what_it_calls() {
+    let mut random = Pcg64::seed_from_u64(3);
+    let base = with(&[(&["main", "handle"], 0.05)]);
+    let head = with(&[(&["main", "handle"], 0.05), (&["main", "handle", "audit", "now"], 15.0)]);
+    let found = explain(&profile(&head, &base, 9, &mut random)).unwrap();
+    assert_eq!(found.functions[0].name, "audit", "{found:?}");
+}

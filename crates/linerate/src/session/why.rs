@@ -9,7 +9,8 @@ use crate::subject::Servers;
 use crate::trial::{self, Context};
 use std::time::Duration;
 
-/// The profiles' part of the budget where the user does not ask for them, and the most of a pair.
+/// The profiles' part of the budget, beside what the verdict has left of it, where the user does not ask for
+/// them; and the most of a pair.
 const OF_BUDGET: u32 = 5;
 const MOST: Duration = Duration::from_secs(5);
 
@@ -39,7 +40,11 @@ impl Session {
         if pairs.is_empty() || self.second.is_none() {
             return Ok(());
         }
-        let of_budget = self.run.budget.map_or(MOST, |budget| Duration::from(budget) / OF_BUDGET);
+        let spent: Duration = self.made.units.iter().map(|unit| Duration::from(unit.time())).sum();
+        let of_budget = self.run.budget.map_or(MOST, |budget| {
+            let budget = Duration::from(budget);
+            budget / OF_BUDGET + budget.saturating_sub(spent)
+        });
         let time = match self.why {
             Why::Always => MOST,
             _ => MOST.min(of_budget / pairs.len() as u32),
