@@ -33,6 +33,8 @@ const LATE: [&str; 5] = [
 /// interrupt, which a slower server needs more often.
 const SWITCHES: &str = "switches of threads";
 const INTERRUPTS: &str = "interrupts and wake-ups";
+/// Each system call has some of it, whatever it does: more calls have more.
+const ENTRY: &str = "entries to the kernel";
 const PAGE_FAULTS: &str = "kernel: page faults";
 /// Prefixes of the name of a system call in the name of its function.
 const CALLS: [&str; 6] = ["__x64_sys_", "__arm64_sys_", "__riscv_sys_", "__ia32_sys_", "ksys_", "__sys_"];
@@ -214,11 +216,11 @@ fn is_wrapper(name: &str) -> bool {
     name.starts_with("__GI_") || name.starts_with("__libc_")
 }
 
-/// The group of time at places where a timer was late: it differs between equal servers by how they are
-/// woken, and is no function that somebody has changed.
+/// The group of time at places where a timer was late, and of that which each system call has: it differs
+/// between equal servers by how they are woken, and is no function that somebody has changed.
 pub(super) fn late(name: &str) -> Option<&'static str> {
     let (_, group) = name.rsplit_once(": ")?;
-    [SWITCHES, INTERRUPTS].into_iter().find(|late| group == *late)
+    [SWITCHES, INTERRUPTS, ENTRY].into_iter().find(|late| group == *late)
 }
 
 /// The group of a stack of the kernel, its outermost function first: the system call, or what it does else.
@@ -228,6 +230,7 @@ fn of_kernel(functions: &[&str]) -> Option<String> {
     let innermost = base(functions.last()?);
     let late = match innermost.as_str() {
         SWITCH => Some(SWITCHES),
+        "do_syscall_64" | "entry_SYSCALL_64_after_hwframe" | "entry_SYSCALL_64" => Some(ENTRY),
         innermost => LATE.contains(&innermost).then_some(INTERRUPTS),
     };
     // A compiler may leave the outer function out, as of `do_writev`.
@@ -269,6 +272,7 @@ mod tests {
             (&["do_syscall_64", "finish_task_switch.isra.0"], Some("kernel: switches of threads")),
             (&["asm_exc_page_fault", "handle_mm_fault"], Some(PAGE_FAULTS)),
             (&["asm_sysvec_apic_timer_interrupt", "tick"], Some("kernel: interrupts and wake-ups")),
+            (&["entry_SYSCALL_64_after_hwframe", "do_syscall_64"], Some("kernel: entries to the kernel")),
             (&["ret_from_fork", "work"], None),
         ] {
             assert_eq!(of_kernel(functions).as_deref(), group, "{functions:?}");

@@ -41,7 +41,7 @@ use linerate_analysis::stats::starts::starts;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
 use linerate_analysis::why::counts;
-use linerate_model::{HEAD, Learned, Outcome, PlannedComparison, Run, Sides, Subject, Unit};
+use linerate_model::{HEAD, Learned, LearnedServer, Outcome, PlannedComparison, Run, Sides, Subject, Unit};
 use std::collections::BTreeMap;
 
 /// The note on servers that were never warm.
@@ -61,13 +61,21 @@ pub(super) fn build(
     let [base, head] = plan.arms();
     let pairs = judgement.pairs.iter().zip(by_request(run, judgement, units));
     // That wait has its cause: a delayed acknowledgement.
-    let is_delayed =
-        run.learned.servers.iter().any(|server| server.warmup.is_some_and(|warmup| warmup.waits));
-    let of_pair = |(pair, by_request)| {
+    let is_delayed = |server: &LearnedServer| server.warmup.is_some_and(|warmup| warmup.waits);
+    let is_any_delayed = run.learned.servers.iter().any(is_delayed);
+    let of_pair = |(pair, by_request): (&JudgedPair, _)| {
         let cell = cell(pair, suites, units);
-        ComparedCell { by_request, waits_us: cell.waits_us.filter(|_| !is_delayed), ..cell }
+        let [of_head, of_base] = pair.places.map(|at| run.learned.servers.get(at).is_some_and(is_delayed));
+        ComparedCell {
+            by_request,
+            waits_us: cell.waits_us.filter(|_| !is_any_delayed),
+            waits_for_acks: of_head && !of_base,
+            ..cell
+        }
     };
     let cells: Vec<ComparedCell> = pairs.map(of_pair).collect();
+    let told: Vec<String> =
+        cells.iter().filter(|cell| waits::waiting(cell).is_some()).map(|cell| cell.id.clone()).collect();
     let budget_seconds = run.budget.map_or(0.0, |budget| budget.as_secs_f64());
     let notes = run.suites.iter().flat_map(|suite| &suite.tables).flat_map(|table| table.notes.clone());
     let mut comparison = ComparisonReport {
@@ -98,7 +106,7 @@ pub(super) fn build(
         starts: starts(&run.suites, plan.subjects.iter().map(Subject::name), units.all()),
         notes: notes
             .chain((!run.learned.are_steady()).then(|| NOT_WARM.to_owned()))
-            .chain(waiting(&run.learned, plan))
+            .chain(waiting(&run.learned, plan, &told))
             .chain(unserved(&run.learned, plan))
             .chain(judgement.pairs.iter().flat_map(|pair| failed(pair, units)))
             .chain(too_short(judgement, budget_seconds))
@@ -151,9 +159,10 @@ fn failed(pair: &JudgedPair, units: &SortedJournal<'_>) -> Vec<String> {
     of_warmup.into_iter().chain(of_load).collect()
 }
 
-/// A remark for each server whose responses mostly wait for delayed acknowledgements.
-fn waiting(learned: &Learned, plan: &PlannedComparison) -> Vec<String> {
-    let both = learned.servers.iter().zip(named(plan));
+/// A remark for each server whose responses mostly wait for delayed acknowledgements, but for those whose
+/// reason says so.
+fn waiting(learned: &Learned, plan: &PlannedComparison, told: &[String]) -> Vec<String> {
+    let both = learned.servers.iter().zip(named(plan)).filter(|(_, one)| !told.contains(&one.name));
     let waiting = both.filter(|(server, _)| server.warmup.is_some_and(|warmup| warmup.waits));
     let remarks = waiting.map(|(_, NamedCommand { name, .. })| {
         format!(
@@ -241,6 +250,7 @@ fn cell(pair: &JudgedPair, suites: &[SuiteReport], units: &SortedJournal<'_>) ->
         memory_mib: memory[0].zip(memory[1]).map(<[f64; 2]>::from),
         bound_by: base.bound_by,
         waits_us: waits(pair, [head, base], disturbed(units).is_some()),
+        waits_for_acks: false,
         denied_by: head.vs_baseline.as_ref().and_then(Comparison::denied_by),
         detail: detail(pair, [head, base]),
         counts: counts(units.all().filter(is_own)),

@@ -124,6 +124,9 @@ pub struct ComparedCell {
     /// is busy all the time meanwhile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_us: Option<[f64; 2]>,
+    /// True: most responses of the head, and not of the base, wait 40 ms for a delayed acknowledgement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_acks: bool,
     /// The ratio of trials alone, where it contradicts the pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied_by: Option<SoloRatio>,

@@ -16,7 +16,8 @@ const BUSY: f64 = 0.3;
 /// A server that uses more of one CPU than this is not idle, whatever bound its trial alone.
 const NOT_IDLE: f64 = 0.8;
 /// The next step of the user.
-pub(super) const WAITS_FOR: &str = "look for a sleep, a lock that is held, or a service behind the server";
+const WAITS_FOR: &str = "look for a sleep, a lock that is held, or a service behind the server";
+const ONE_WRITE: &str = "it writes them in small pieces: set TCP_NODELAY, or write each at once";
 
 /// The mean time of a response of base and head, where head waits without a busy CPU in its closed loop.
 /// Beside other processes a server may wait for a CPU.
@@ -41,9 +42,13 @@ fn is_idle(used: Option<f64>, bound_by: Option<Bottleneck>) -> bool {
     used.map_or(bound_by == Some(Bottleneck::Waiting), |used| used < most)
 }
 
-/// Such as "v2 waits: a response takes 10.6 ms, 26 µs of it CPU time, and CPUs are idle (baseline: 29 µs)".
-/// Delayed acknowledgements are a cause by themselves.
-pub(super) fn waiting(cell: &ComparedCell) -> Option<String> {
+/// Such as "v2 waits: a response takes 10.6 ms, 26 µs of it CPU time, and CPUs are idle (baseline: 29 µs)",
+/// and the next step. Delayed acknowledgements are a cause by themselves.
+pub(super) fn waiting(cell: &ComparedCell) -> Option<(String, &'static str)> {
+    if cell.waits_for_acks && cell.verdict == Verdict::Slower {
+        let words = format!("{}: most responses wait 40 ms for a delayed acknowledgement", cell.id);
+        return Some((words, ONE_WRITE));
+    }
     let [base, head] = cell.waits_us.filter(|_| cell.verdict == Verdict::Slower)?;
     let meanwhile =
         cell.why.iter().filter_map(|why| why.explanation.as_ref()).flat_map(|found| &found.counts);
@@ -54,7 +59,8 @@ pub(super) fn waiting(cell: &ComparedCell) -> Option<String> {
     let cpu = cell.findings.cpu().and_then(|cpu| Some(time(cpu.values?[1])));
     let cpu = cpu.map_or_else(String::new, |cpu| format!(", {cpu} of it CPU time,"));
     let (id, takes, before) = (&cell.id, time(head), time(base));
-    Some(format!("{id} waits: a response takes {takes}{cpu} and CPUs are idle (baseline: {before})"))
+    let words = format!("{id} waits: a response takes {takes}{cpu} and CPUs are idle (baseline: {before})");
+    Some((words, WAITS_FOR))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::hints::{call_words, hints};
 use super::model::{ComparedCell, ComparisonReport, Reason, WhyReport};
 use super::name::named;
-use super::waits::{WAITS_FOR, waiting};
+use super::waits::waiting;
 use crate::model::Report;
 use crate::numbers::share;
 use linerate_analysis::why::{CostDifference, CountDifference, Explanation, FunctionDifference, explain};
@@ -74,8 +74,8 @@ pub(super) fn lines(comparison: &ComparisonReport) -> (Vec<String>, String) {
 /// A sentence for each subject that was profiled, with the counts that differ.
 pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
     let of_cell = |cell: &ComparedCell| {
-        if let Some(words) = waiting(cell) {
-            return Some(format!("why {words}; {WAITS_FOR}"));
+        if let Some((words, next_step)) = waiting(cell) {
+            return Some(format!("why {words}; {next_step}"));
         }
         let sentence = cell.why.iter().map(|why| why.sentence.clone());
         let mut parts: Vec<String> = sentence.chain(count_parts(cell)).collect();
@@ -90,11 +90,14 @@ pub(super) fn reasons(comparison: &ComparisonReport) -> Vec<String> {
 }
 
 fn of_one(cell: &ComparedCell) -> (Vec<String>, String) {
-    if let Some(words) = waiting(cell) {
-        return (vec![format!("why  {words}"), format!("     {WAITS_FOR}")], String::new());
-    }
     let mut counts = count_parts(cell);
     counts.truncate(COUNTS);
+    if let Some((words, next_step)) = waiting(cell) {
+        let mut lines = vec![format!("why  {words}"), format!("     {next_step}")];
+        lines
+            .extend((cell.waits_for_acks && !counts.is_empty()).then(|| format!("     {}", joined(&counts))));
+        return (lines, String::new());
+    }
     let mut functions = of_functions(cell, LINES - usize::from(!counts.is_empty()));
     let mut explained = explained(cell, functions.len());
     if let Some(last) = functions.last_mut()
