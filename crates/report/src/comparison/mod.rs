@@ -61,7 +61,6 @@ pub(super) fn build(
     let [base, head] = plan.arms();
     let pairs = judgement.pairs.iter().zip(by_request(run, judgement, units));
     // That wait has its cause: a delayed acknowledgement.
-    let is_delayed = |server: &LearnedServer| server.warmup.is_some_and(|warmup| warmup.waits);
     let is_any_delayed = run.learned.servers.iter().any(is_delayed);
     let of_pair = |(pair, by_request): (&JudgedPair, _)| {
         let cell = cell(pair, suites, units);
@@ -159,11 +158,16 @@ fn failed(pair: &JudgedPair, units: &SortedJournal<'_>) -> Vec<String> {
     of_warmup.into_iter().chain(of_load).collect()
 }
 
+/// True if most responses of a server wait for a delayed acknowledgement.
+fn is_delayed(server: &LearnedServer) -> bool {
+    server.warmup.is_some_and(|warmup| warmup.waits)
+}
+
 /// A remark for each server whose responses mostly wait for delayed acknowledgements, but for those whose
 /// reason says so.
 fn waiting(learned: &Learned, plan: &PlannedComparison, told: &[String]) -> Vec<String> {
     let both = learned.servers.iter().zip(named(plan)).filter(|(_, one)| !told.contains(&one.name));
-    let waiting = both.filter(|(server, _)| server.warmup.is_some_and(|warmup| warmup.waits));
+    let waiting = both.filter(|(server, _)| is_delayed(server));
     let remarks = waiting.map(|(_, NamedCommand { name, .. })| {
         format!(
             "{name}: most responses wait 40 ms for a delayed acknowledgement, since it writes them in small \
