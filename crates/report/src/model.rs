@@ -1,6 +1,5 @@
-//! `report.json`: what other programs read. Its schema is `docs/report.schema.json`.
-//!
-//! Every number is measured, or computed from measured ones by `stats/`; a number without trials is absent.
+//! `report.json`: what other programs read. Its schema is `docs/report.schema.json`. Every number is
+//! measured, or computed from measured ones by `stats/`; a number without trials is absent.
 
 mod published;
 
@@ -17,9 +16,8 @@ pub use linerate_analysis::stats::sensitivity::Sensitivity;
 pub use linerate_analysis::stats::transport::{DatagramReport, SeriesReport, TcpReport};
 pub use linerate_analysis::stats::usage::UsageReport;
 use linerate_contract::{Errors, Role};
-use linerate_model::Better;
 use linerate_model::axes::Axes;
-use linerate_model::{Host, PlannedHost, PlannedSystem};
+use linerate_model::{Better, Host, PlannedHost, PlannedSystem};
 pub use published::*;
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -245,6 +243,9 @@ pub struct CellReport {
     pub id: String,
     pub axes: Axes,
     pub systems: Vec<PlannedSystem>,
+    /// Its work is a part of that of the other rows, so that it is no competitor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_limit: bool,
     /// Absent where nothing on the path is impaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<PathReport>,
@@ -314,8 +315,7 @@ pub struct CellReport {
     #[cfg_attr(test, schemars(with = "BTreeMap<String, u64>"))]
     pub errors: Errors,
     /// Each begins with its kind: `few-rounds`, `bound-by-generator`, `above-limit`, `littles-law`,
-    /// `outlier`, `steal`, `disturbed`, `drift`, `autocorrelated`, `leak`, `not-measured`, or a
-    /// flag of the lab.
+    /// `outlier`, `steal`, `disturbed`, `drift`, `autocorrelated`, `leak`, `not-measured`; or a lab's.
     #[serde(serialize_with = "json::flags")]
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub flags: Vec<Flag>,

@@ -144,9 +144,9 @@ pub(crate) fn figure(
     }
 }
 
-/// The bias that a passed control excludes.
-pub(crate) fn shows_bias(smallest: f64) -> String {
-    format!("a bias below {} % would not be seen", plain(smallest * 100.0))
+/// Half of the width of an interval: `±0.9 %`.
+pub(crate) fn plus_minus(share: f64) -> String {
+    format!("±{} %", fixed(share * 100.0, decimals(share * 100.0, [0.0, share * 100.0])))
 }
 
 /// `error -95.6 % (-96.1 to -95.0) of 90.0 ms: wrong, 22.5 times too low`. `truth`: the true value.

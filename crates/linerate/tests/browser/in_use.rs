@@ -270,7 +270,7 @@ fn texts_of_drawings(browser: &mut Chromium) {
     for page in CROWDED.map(published_as).into_iter().chain([published(), compared()]) {
         browser.open(&page.url());
         browser.value("document.querySelectorAll('details').forEach(d => d.open = true)");
-        for width in [380, 1400] {
+        for width in [380, 500, 760, 1400] {
             browser.resize(width, false);
             assert_eq!(browser.value(COVERED), Value::Array(vec![]), "{} at {width}", page.name);
         }

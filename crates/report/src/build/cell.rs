@@ -27,6 +27,7 @@ pub(super) fn report(cell: &CellSummary<'_>) -> CellReport {
         id: cell.planned.id.clone(),
         axes: cell.planned.axes.clone(),
         systems: cell.planned.systems.clone(),
+        is_limit: cell.planned.is_limit,
         path: path::path(&cell.planned.path, good()),
         unit: Quantity { metric: cell.metric, operations: cell.planned.parameters.operations },
         better: cell.metric.better(),

@@ -4,7 +4,7 @@ use super::latency;
 use super::model::ComparisonReport;
 use super::why::reasons;
 use crate::model::Report;
-use crate::numbers::{seconds, share, shows_bias, signed_percent, time};
+use crate::numbers::{seconds, share, signed_percent, time};
 use crate::words;
 use linerate_analysis::stats::starts::StartReport;
 use linerate_model::{ComparisonKind, PlannedArm, WrittenBySubject};
@@ -70,9 +70,9 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
         let percent = |ratio: f64| (ratio - 1.0) * 100.0;
         let change = signed_percent(percent(aa.ratio), aa.ci95.map(|ends| ends.map(percent)));
         let end = match aa.smallest_bias {
-            _ if aa.is_void => ": it differs from itself, so no cell has a verdict".to_owned(),
-            Some(bias) => format!(": passed, and {}", shows_bias(bias)),
-            None => String::new(),
+            _ if aa.is_void => ": it differs from itself, so no cell has a verdict",
+            Some(_) => ": no difference",
+            None => "",
         };
         format!("A/A control, base against itself: {change}, n={}{end}", aa.n)
     }));

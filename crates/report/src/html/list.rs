@@ -5,7 +5,7 @@ use super::forest::Forest;
 use super::{bars, sentence};
 use crate::layout::{self, Alternative, Group, Part, Precision};
 use crate::model::{CellReport, Quantity, Sensitivity, SuiteReport, TableCell, TableReport};
-use crate::numbers::{percent, shows_bias};
+use crate::numbers::percent;
 use crate::words::{self, accuracy_name, outcome_name, verdict_name};
 use linerate_analysis::stats::cost::Consumer;
 use linerate_contract::Role;
@@ -197,9 +197,6 @@ fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alt
             @if let Some(aa) = aa {
                 span.sub {
                     "A/A: " (percent(aa.ratio, aa.ci95))
-                    @if let Some(bias) = table.smallest_bias.filter(|_| !table.control_fails()) {
-                        "; " (shows_bias(bias))
-                    }
                 }
                 (forest.control(background, aa))
             }

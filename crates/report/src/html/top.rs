@@ -5,7 +5,7 @@ use super::{sentence, text_table};
 use crate::comparison::{self, ComparisonReport, margins};
 use crate::layout::{self, Group};
 use crate::model::{Flag, Report, SuiteReport, TableReport};
-use crate::numbers::{counted, seconds, shows_bias};
+use crate::numbers::{counted, plus_minus, seconds};
 use crate::picture::{self, Chart, NARROW, WIDE};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -220,7 +220,7 @@ fn aa(report: &Report) -> Markup {
         @if checked.is_empty() { "not run" }
         @else if failed.is_empty() {
             "passed in " (counted(checked.len() as u64, "table"))
-            @if let Some(bias) = seen.max_by(f64::total_cmp) { "; " (shows_bias(bias)) }
+            @if let Some(bias) = seen.max_by(f64::total_cmp) { " (" (plus_minus(bias)) ")" }
         }
         @else {
             strong.bad { "failed" } " in "

@@ -1,7 +1,7 @@
 //! The answer of a table in sentences, made from its verdicts.
 
 use super::accuracy;
-use super::beside::{alone, by_own_load, by_parameter, marks};
+use super::beside::{above_the_limit, alone, by_own_load, by_parameter};
 use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
@@ -88,7 +88,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         return said_of(unranked(&precision, &measured), absent(group));
     };
     if let Some(lead) = by_parameter(table, &precision, group) {
-        return said_of(lead, unsure(table, &precision, group).into_iter().chain(absent(group)).collect());
+        return said_of(lead, unsure(group));
     }
     let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
     if ranked.len() == 1 && nothing.is_none() {
@@ -96,19 +96,16 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         let ratio =
             ratio.map(|(with, share)| format!(", {}", against(table, brief(&share), &named_baseline(with))));
         let Some(ratio) = ratio else {
-            let (lead, told) = alone(table, &precision, group, best);
-            let rest = marks(table, &precision, group, told).into_iter().chain(absent(group));
-            return said_of(lead, rest.collect());
+            return said_of(alone(table, &precision, group, best), above_the_limit(group));
         };
         let lead = said("", &[best], format!(" has {}{ratio}.", precision.briefly_told(best.entry)));
-        let rest = marks(table, &precision, group, None).into_iter().chain(absent(group));
-        return said_of(lead, rest.collect());
+        return said_of(lead, above_the_limit(group));
     }
     let placed: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_placed(table)).copied().collect();
     let (lead, rest) = match nothing {
         Some(nothing) if !placed.is_empty() => {
             let has = format!(" alone: {}.", precision.told(nothing.entry));
-            let rest = std::iter::once(said("", &[nothing], has)).chain(unsure(table, &precision, group));
+            let rest = std::iter::once(said("", &[nothing], has)).chain(unsure(group));
             (costs(table, &precision, &placed, &nothing.label), rest.collect())
         }
         None if ranked.iter().any(|member| member.tier.is_some()) => {
@@ -116,13 +113,13 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         }
         _ => without_tiers(table, group, &ranked),
     };
-    said_of(lead, rest.into_iter().chain(absent(group)).collect())
+    said_of(lead, rest)
 }
 
-/// The sentences about what has no order, and the marks.
-pub(super) fn unsure(table: &TableReport, precision: &Precision, group: &Group<'_>) -> Vec<Sentence> {
-    let lossy = lossy(group);
-    unknown(group).into_iter().chain(lossy).chain(marks(table, precision, group, None)).collect()
+/// The sentences about what has no order, and about rows above their limit. What else the rows show, such as
+/// references, is left to the rows.
+fn unsure(group: &Group<'_>) -> Vec<Sentence> {
+    unknown(group).into_iter().chain(lossy(group)).chain(above_the_limit(group)).collect()
 }
 
 /// Why there is no order.
@@ -145,9 +142,9 @@ fn without_tiers(
         ),
         (None, Some(reason)) => return (reason, Vec::new()),
         (None, None) if has_rounds => {
-            let mut unknown = unknown(group).into_iter();
-            let first = unknown.next().unwrap_or_else(|| said("No order.", &[], ""));
-            return (first, unknown.collect());
+            let mut known = equal(group).into_iter().chain(unknown(group));
+            let first = known.next().unwrap_or_else(|| said("No order.", &[], ""));
+            return (first, known.collect());
         }
         (None, None) => format!("Too few rounds for a verdict (fewer than {FEWEST_ROUNDS})."),
     };
@@ -160,7 +157,7 @@ fn strangers(group: &Group<'_>) -> Option<f64> {
     ratios.filter_map(|ratio| ratio.duet.as_ref()?.strangers).max_by(f64::total_cmp)
 }
 
-/// Who is first, next and last; what has no order, and the marks.
+/// Who is first and who is last, and what has no order.
 fn by_tiers(
     table: &TableReport,
     precision: &Precision,
@@ -197,20 +194,30 @@ fn by_tiers(
         _ => {
             let which =
                 if tiers.len() == 1 { "No order, the intervals overlap: " } else { "Tied for first: " };
-            // Ratios alone are no size.
-            let size = group.baseline().filter(|member| member.entry.value.is_some());
-            let size = size.map(|member| format!(", which has {}", precision.briefly_told(member.entry)));
-            let all = spread(table, precision, &tiers[0], baseline);
-            said(which, &tiers[0], format!(", {all}{}.", size.unwrap_or_default()))
+            said(which, &tiers[0], ".")
         }
     };
     let mut rest: Vec<Sentence> = Vec::new();
-    let listed = |word: &str, members: &[&Alternative<'_>]| {
-        said(word, members, format!(", {}.", spread(table, precision, members, baseline)))
-    };
-    rest.extend(tiers.get(1).map(|next| listed("Next: ", next)));
-    rest.extend(tiers.get(2..).and_then(<[_]>::last).map(|last| listed("Last: ", last)));
-    rest.extend(unsure(table, precision, group));
+    // Ratios alone are no size.
+    let size = group.baseline().filter(|member| tiers[0].len() > 1 && member.entry.value.is_some());
+    rest.extend(size.map(|with| {
+        let others: Vec<_> = tiers[0].iter().filter(|m| m.part != Part::Baseline).copied().collect();
+        let who = match (others.len() == tiers[0].len(), others.len()) {
+            (true, _) => "they",
+            (false, 1) => "the other",
+            (false, _) => "the others",
+        };
+        let has = format!(" has {}, {who} ", precision.briefly_told(with.entry));
+        said("", &[with], has + &spread(table, precision, &others, "that") + ".")
+    }));
+    rest.extend(tiers[1..].last().map(|last| {
+        let word = if ranked.len() == 2 { "Next: " } else { "Last: " };
+        // Beside the baseline, a ratio would seem to be that of both.
+        let is_beside = last.iter().any(|member| member.part == Part::Baseline) && last.len() > 1;
+        let share = if is_beside { String::new() } else { spread(table, precision, last, baseline) };
+        said(word, last, if share.is_empty() { ".".to_owned() } else { format!(", {share}.") })
+    }));
+    rest.extend(unsure(group));
     (lead, rest)
 }
 
@@ -267,28 +274,34 @@ pub(super) fn share(precision: &Precision, member: &Alternative<'_>) -> Option<S
     Some(precision.share(member.entry.metric, member.entry.vs_baseline.as_ref()?))
 }
 
+/// Competitors with this verdict.
+fn with<'g, 'a>(group: &'g Group<'a>, verdict: Verdict) -> Vec<&'g Alternative<'a>> {
+    let is_it = |m: &&Alternative<'_>| {
+        m.entry.value.is_some() && m.part != Part::Baseline && !m.is_apart && m.has(verdict)
+    };
+    group.members.iter().filter(is_it).collect()
+}
+
+/// Rows that differ from the baseline by less than the margin, as sentences.
+fn equal(group: &Group<'_>) -> Vec<Sentence> {
+    let Some(baseline) = group.baseline() else { return Vec::new() };
+    let verdicts = [
+        (Verdict::SmallDifference, "Differ from ", " by less than 3 %: "),
+        (Verdict::WithinMargin, "Within 3 % of ", ": "),
+    ];
+    let those = verdicts.map(|(verdict, what, colon)| {
+        let those = with(group, verdict);
+        (!those.is_empty()).then(|| [said(what, &[baseline], colon), said("", &those, ".")].concat())
+    });
+    those.into_iter().flatten().collect()
+}
+
 /// Rows that have no order against the baseline, as sentences.
 fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let Some(baseline) = group.baseline() else { return Vec::new() };
-    let with = |verdict: Verdict| -> Vec<&Alternative<'_>> {
-        // What is apart has a sentence of its own.
-        let is_it = |m: &&Alternative<'_>| {
-            m.entry.value.is_some() && m.part != Part::Baseline && !m.is_apart && m.has(verdict)
-        };
-        group.members.iter().filter(is_it).collect()
-    };
     let mut sentences = Vec::new();
-    for (verdict, what, colon) in [
-        (Verdict::SmallDifference, "Differ from ", " by less than 3 %: "),
-        (Verdict::WithinMargin, "Within 3 % of ", ": "),
-    ] {
-        let those = with(verdict);
-        if !those.is_empty() {
-            sentences.push([said(what, &[baseline], colon), said("", &those, ".")].concat());
-        }
-    }
     let is_short = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.ci95_is_range);
-    let (short, open): (Vec<_>, Vec<_>) = with(Verdict::CannotTell).into_iter().partition(is_short);
+    let (short, open): (Vec<_>, Vec<_>) = with(group, Verdict::CannotTell).into_iter().partition(is_short);
     if !short.is_empty() {
         sentences.push(said("Too few rounds for a verdict: ", &short, "."));
     }

@@ -5,7 +5,7 @@ use super::answer::{NAMES, Phrase, Sentence, brief, name, said, share};
 use super::groups::{Alternative, Group, Part};
 use super::precision::Precision;
 use crate::model::TableReport;
-use crate::numbers::{Digits, Ends, longer, percent};
+use crate::numbers::{Digits, Ends};
 use crate::words;
 use linerate_model::Metric;
 
@@ -65,13 +65,13 @@ pub(super) fn by_own_load(table: &TableReport, group: &Group<'_>) -> Sentence {
     sentence
 }
 
-/// One competitor, and the first reference or system of linerate's own beside it, which is returned too.
-pub(super) fn alone<'g, 'a>(
+/// One competitor, and the first reference or system of linerate's own beside it.
+pub(super) fn alone(
     table: &TableReport,
     precision: &Precision,
-    group: &'g Group<'a>,
+    group: &Group<'_>,
     only: &Alternative<'_>,
-) -> (Sentence, Option<&'g Alternative<'a>>) {
+) -> Sentence {
     let mut sentence = said("", &[only], format!(" has {}", precision.briefly_told(only.entry)));
     let is_cost = table.quantity().is_some_and(words::is_cost);
     let mut beside = group
@@ -82,7 +82,7 @@ pub(super) fn alone<'g, 'a>(
     let nothing = "; nothing to compare it with was measured.";
     let Some((member, share)) = beside.next() else {
         sentence.push(Phrase::Plain(nothing.to_owned()));
-        return (sentence, None);
+        return sentence;
     };
     let whose = if member.is_own { "; linerate's own " } else { "; for reference " };
     let of = match brief(&share).ends_with('x') {
@@ -91,43 +91,15 @@ pub(super) fn alone<'g, 'a>(
         false => "of it",
     };
     sentence.extend(said(whose, &[member], format!(" {} {of}.", brief(&share))));
-    (sentence, Some(member))
+    sentence
 }
 
-/// References and limits, which nobody chooses between. `told`: what a sentence before names.
-pub(super) fn marks(
-    table: &TableReport,
-    precision: &Precision,
-    group: &Group<'_>,
-    told: Option<&Alternative<'_>>,
-) -> Vec<Sentence> {
-    let is_new = |m: &&Alternative<'_>| told.is_none_or(|told| told.cell.id != m.cell.id);
-    let measured = || group.members.iter().filter(|m| m.entry.value.is_some()).filter(is_new);
-    let those = |part: Part| measured().filter(move |m| m.part == part);
-    let listed = |word: &str, those: Vec<&Alternative<'_>>| {
-        let mut shares = those.into_iter().filter_map(|m| Some((m, share(precision, m)?))).peekable();
-        let baseline = group.baseline().filter(|_| shares.peek().is_some())?;
-        let mut sentence = said(format!("{word}, beside "), &[baseline], ":");
-        for (at, (member, share)) in shares.enumerate() {
-            let before = if at == 0 { " " } else { ", " };
-            sentence.extend(said(before, &[member], format!(" {share}")));
-        }
-        sentence.push(Phrase::Plain(".".to_owned()));
-        Some(sentence)
-    };
-    let reference = listed("For reference", those(Part::Reference).collect());
-    let own = listed("linerate's own", those(Part::Competitor).filter(|m| m.is_own).collect());
-    let limited = || group.members.iter().filter_map(|m| Some((m, m.entry.vs_limit.as_ref()?)));
-    let (above, below): (Vec<_>, Vec<_>) = limited().partition(|(_, limit)| limit.is_above());
-    let best = below.into_iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)).map(|(member, limit)| {
-        let share = match table.quantity().is_some_and(words::is_cost) {
-            true => format!("{} against it", longer(limit.ratio, limit)),
-            false => format!("{} of it", percent(limit.ratio, limit)),
-        };
-        said("Nearest to the limit: ", &[member], format!(", {share}."))
-    });
-    let doubtful: Vec<&Alternative<'_>> = above.into_iter().map(|(member, _)| member).collect();
-    let doubt =
-        (!doubtful.is_empty()).then(|| said("Above the limit, find the cause first: ", &doubtful, "."));
-    [reference, own, best, doubt].into_iter().flatten().collect()
+/// Rows that did less than the work of their limit.
+pub(super) fn above_the_limit(group: &Group<'_>) -> Vec<Sentence> {
+    let is_above = |m: &&Alternative<'_>| m.entry.vs_limit.as_ref().is_some_and(|limit| limit.is_above());
+    let those: Vec<&Alternative<'_>> = group.members.iter().filter(is_above).collect();
+    if those.is_empty() {
+        return Vec::new();
+    }
+    vec![said("Above the limit, find the cause first: ", &those, ".")]
 }

@@ -318,13 +318,13 @@ fn words_of_cost(table: &TableReport) -> bool {
     all.all(words::is_cost)
 }
 
-/// Such as `, of 6 to 26 units`: of how many units the ratios of a table are.
-pub(crate) fn of_units(table: &TableReport) -> String {
+/// Such as `, of 6 to 26 pairs`: of how many pairs the ratios of a table are.
+pub(crate) fn of_pairs(table: &TableReport) -> String {
     let n = || table.cells.iter().filter_map(|cell| Some(cell.vs_baseline.as_ref()?.n));
     match (n().min(), n().max()) {
-        (Some(1), Some(1)) => ", of one unit".to_owned(),
-        (Some(least), Some(most)) if least == most => format!(", of {most} units"),
-        (Some(least), Some(most)) => format!(", of {least} to {most} units"),
+        (Some(1), Some(1)) => ", of one pair".to_owned(),
+        (Some(least), Some(most)) if least == most => format!(", of {most} pairs"),
+        (Some(least), Some(most)) => format!(", of {least} to {most} pairs"),
         _ => String::new(),
     }
 }
@@ -354,9 +354,9 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
     let how = match usual {
         None => return format!("in {unit}, {better}; nothing was measured"),
         Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => format!(
-            "in {unit}, {better}; baseline: {}; other rows: that value by their ratio{}",
+            "in {unit}, {better}; baseline: {}; other rows: that value times their ratio{}",
             words::of_trials(n),
-            of_units(table)
+            of_pairs(table)
         ),
         Some(n) if n < FEWEST_ROUNDS => format!("median and range in {unit}, {better}; n={n}"),
         Some(n) => format!("median and 95 % interval in {unit}, {better}; n={n}"),

@@ -223,6 +223,7 @@ pub(crate) fn groups<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Vec<
                 cell,
                 entry,
                 part: match ids.part(&cell.id) {
+                    Part::Competitor if cell.is_limit => Part::Limit,
                     Part::Competitor if is_no_choice(table, &compared, cell) => Part::Reference,
                     // Nothing is compared with it.
                     Part::Competitor if table.is_of_own_load() && is_nothing(&compared, cell) => {
@@ -322,7 +323,8 @@ fn sort(table: &TableReport, compared: &BTreeSet<String>, members: &mut [Alterna
         let part = if a.is_apart { by_part(a.part).cmp(&by_part(b.part)) } else { Ordering::Equal };
         // What loses data has no place.
         let lossy = if keeps_order { Ordering::Equal } else { a.loses().cmp(&b.loses()) };
-        apart.then(part).then(lossy).then(by_merit)
+        let absent = |member: &Alternative<'_>| !keeps_order && member.entry.value.is_none();
+        apart.then(part).then(absent(a).cmp(&absent(b))).then(lossy).then(by_merit)
     });
 }
 

@@ -25,7 +25,7 @@ pub(super) use details::{Depth, details, facts_of};
 pub(super) use facts::{
     HOW_TO_READ, disturbance, exceptions, first_line, host, hosts, progress, time, versions, warning,
 };
-pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, of_units, usual_rounds, with_cpu_mark};
+pub(super) use grid::{Grid, GridCell, Note, grid, mark, notes, of_pairs, usual_rounds, with_cpu_mark};
 pub(super) use groups::{Alternative, Group, Part, groups, groups_by_what_is_known};
 pub(super) use named::{named, short};
 pub(super) use precision::Precision;

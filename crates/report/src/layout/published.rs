@@ -29,7 +29,7 @@ pub(crate) fn tables(published: &PublishedReport, cells: &[CellReport]) -> Vec<T
 }
 
 /// A header, and its text in a row.
-type PublishedColumn<'a> = (&'static str, &'a dyn Fn(&PublishedRow) -> Option<String>);
+type PublishedColumn<'a> = (&'a str, &'a dyn Fn(&PublishedRow) -> Option<String>);
 
 /// Columns that no row fills are left out.
 fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
@@ -40,11 +40,13 @@ fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
     let of_ratio = |row: &PublishedRow| Some((row.ratio?, Ends::from(row.ratio_ci95)));
     let ratios = Digits::of_ratios(table.rows.iter().filter_map(of_ratio));
     let ratio = |row: &PublishedRow| of_ratio(row).map(|(ratio, ends)| ratios.percent(ratio, ends));
+    let fewer = operations(table);
+    let run = format!("this run (95 % interval{})", fewer.map_or_else(String::new, for_operations));
     let text = |row: &PublishedRow| figure(row.unit, row.published, row.range, row.text.as_deref());
     let columns: [PublishedColumn<'_>; 9] = [
         ("as published", &|row| Some(row.row.clone())),
         ("document", &|row| Some(text(row))),
-        ("this run (95 % interval)", &of_run),
+        (&run, &|row| of_run(row, fewer.is_some())),
         ("lost", &lost),
         ("document, of its baseline", &|row| row.published_ratio.map(brief_percent)),
         ("this run, of its baseline", &ratio),
@@ -62,10 +64,23 @@ fn table(table: &PublishedRows, cells: &[CellReport]) -> TextTable {
         .with_rows(table.rows.iter().map(row))
 }
 
-fn of_run(row: &PublishedRow) -> Option<String> {
+/// ` for 5,000 operations`
+fn for_operations(number: u64) -> String {
+    format!(" for {} operations", count(number))
+}
+
+/// The number of operations, where all rows of the run are of as many in place of the document's number.
+fn operations(table: &PublishedRows) -> Option<u64> {
+    let mut all = table.rows.iter().filter(|row| row.value.is_some()).map(|row| row.operations);
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
+}
+
+/// `is_told`: the header has the number of operations.
+fn of_run(row: &PublishedRow, is_told: bool) -> Option<String> {
     let value = row.value?;
     let own = row.unit.own(value).map(|(value, unit)| format!(" = {} {unit}", plain(value)));
-    let fewer = row.operations.map(|number| format!(" for {} operations", count(number)));
+    let fewer = row.operations.filter(|_| !is_told).map(for_operations);
     let (value, unit) = (Digits::OF_VALUES.text(value, ends(row)), row.unit.name());
     Some(format!("{value} {unit}{}{}", fewer.unwrap_or_default(), own.unwrap_or_default()))
 }
@@ -142,36 +157,6 @@ pub(crate) fn findings(published: &PublishedReport) -> TextTable {
     };
     let headers = ["the document's finding", "document", "this run", "today", "what decides it"];
     TextTable::new("Findings", headers).with_rows(published.findings.iter().map(row))
-}
-
-/// The findings in a line each of this width: whether one holds today, the sentence as far as there is room,
-/// the document's ratio and that of this run.
-pub(crate) fn finding_lines(published: &PublishedReport, width: usize) -> String {
-    let row = |finding: &FindingReport| {
-        let first = finding.readings.first();
-        let document = first.and_then(|reading| reading.published).map(brief_percent).unwrap_or_default();
-        let run = first.and_then(|reading| Some((reading, reading.ratio?, reading.ci95?)));
-        let run = run.map(|(reading, ratio, ci95)| percent(ratio, Ends::from_units(reading.n, ci95)));
-        [
-            confirmation_name(finding.confirmation).to_owned(),
-            finding.text.clone(),
-            document,
-            run.unwrap_or_default(),
-        ]
-    };
-    let head = ["today", "the document's finding", "document", "this run"].map(str::to_owned);
-    let rows: Vec<[String; 4]> = std::iter::once(head).chain(published.findings.iter().map(row)).collect();
-    let widest = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let [today, document, run] = [0, 2, 3].map(widest);
-    let room = width.saturating_sub(today + document + run + 6).max(20).min(widest(1));
-    let line = |[holds, finding, published, here]: &[String; 4]| {
-        let is_long = finding.chars().count() > room;
-        let cut: String = finding.chars().take(if is_long { room - 3 } else { room }).collect();
-        let finding = if is_long { cut.trim_end().to_owned() + "..." } else { cut };
-        let line = format!("{holds:today$}  {finding:room$}  {published:>document$}  {here}");
-        line.trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
 }
 
 /// `with a LAN's delay: 73 % (71 to 75): holds`; without a form the ratio alone.

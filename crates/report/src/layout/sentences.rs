@@ -1,7 +1,7 @@
 //! The comparisons of a table as sentences.
 
 use crate::model::{Comparison, DuetReport, SuiteReport, TableCell, TableReport};
-use crate::numbers::{Ends, counted, difference, longer, percent, plain, shows_bias, times, value_and_range};
+use crate::numbers::{Ends, counted, difference, longer, percent, plain, times, value_and_range};
 use crate::words::{self, detectable};
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_model::Sharing;
@@ -41,33 +41,42 @@ pub(crate) fn sentences(suite: &SuiteReport, table: &TableReport) -> Vec<String>
 }
 
 /// Contradictions between trials alone and the ratios of the rows, by the first metric, in words: a row has
-/// one number.
+/// one number. A sentence for each baseline, number of trials and consequence.
 pub(crate) fn warnings(table: &TableReport) -> Vec<String> {
-    let warning = |entry: &TableCell| {
-        let found = entry.vs_baseline.as_ref()?;
-        let alone = found.denied_by()?;
-        let end = if found.is_in_doubt() { "no verdict" } else { "the row shows the pairs" };
-        let is_cost = table.quantity().is_some_and(words::is_cost);
-        let share = |ratio: f64, ends: Ends| if is_cost { longer(ratio, ends) } else { percent(ratio, ends) };
-        Some(format!(
-            "warning: {} has {} {} {} in {} alone, and {} in pairs: {end}",
-            entry.id,
-            share(alone.ratio, alone.ci95.into()),
-            if is_cost { "against" } else { "of" },
-            found.with,
+    let is_cost = table.quantity().is_some_and(words::is_cost);
+    let share = |ratio: f64, ends: Ends| if is_cost { longer(ratio, ends) } else { percent(ratio, ends) };
+    let mut warnings: Vec<(String, Vec<String>)> = Vec::new();
+    for entry in table.main_cells() {
+        let Some(found) = entry.vs_baseline.as_ref() else { continue };
+        let Some(alone) = found.denied_by() else { continue };
+        let end = if found.is_in_doubt() { "no verdict" } else { "rows show the pairs" };
+        let what = format!(
+            "warning: in {} alone the ratio to {} is another than in pairs ({end})",
             counted(alone.n, "trial"),
+            found.with,
+        );
+        let row = format!(
+            "{} {}, not {}",
+            name_beside(&entry.id, &found.with),
+            share(alone.ratio, alone.ci95.into()),
             share(found.ratio, found.into()),
-        ))
-    };
-    table.main_cells().filter_map(warning).collect()
+        );
+        match warnings.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, rows)) => rows.push(row),
+            None => warnings.push((what, vec![row])),
+        }
+    }
+    warnings.into_iter().map(|(what, rows)| format!("{what}: {}", rows.join("; "))).collect()
+}
+
+/// An id without what it shares with another: `netty` of `http/netty` beside `http/go`.
+fn name_beside<'a>(id: &'a str, other: &str) -> &'a str {
+    let common = id.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    &id[id[..common].rfind('/').map_or(0, |at| at + 1)..]
 }
 
 fn aa(table: &TableReport, control: &Comparison) -> String {
-    let end = match table.smallest_bias {
-        _ if table.control_fails() => "; the verdicts of this table's duets are withdrawn".to_owned(),
-        Some(bias) => format!("; {}", shows_bias(bias)),
-        None => String::new(),
-    };
+    let end = if table.control_fails() { "; the verdicts of this table's duets are withdrawn" } else { "" };
     let is_cost = table.quantity().is_some_and(words::is_cost);
     format!("A/A: {}{end}", measured(&control.with, control, is_cost))
 }

@@ -5,7 +5,7 @@ use super::{answer_text, warnings, width, wrapped};
 use crate::Style;
 use crate::layout::{self, Alternative, Group, Note, Part, Precision};
 use crate::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::numbers::{brief_error, shows_bias};
+use crate::numbers::{brief_error, plus_minus};
 use crate::words::{self, outcome_name};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::verdict::Verdict;
@@ -40,7 +40,7 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
     let groups = layout::groups(suite, table);
     let (usual, precision) = (layout::usual_rounds(table), Precision::for_table(table));
     let members = || groups.iter().flat_map(|group| &group.members);
-    let shown = members().filter(|member| member.part != Part::Limit);
+    let shown = members().filter(|member| has_bar(member));
     let most = shown.filter_map(|m| m.entry.value).filter(|v| v.is_finite()).fold(0.0, f64::max);
     let mut of_baseline = members().filter_map(|member| member.entry.vs_baseline.as_ref());
     let is_cpu_first = of_baseline.any(Comparison::is_cpu_first);
@@ -114,16 +114,17 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
     let rounds = match usual {
         Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => {
             format!(
-                "; baseline: {}; others: its value by their ratio{}",
+                "; baseline: {}; other rows: that value times their ratio{}",
                 words::of_trials(n),
-                layout::of_units(table)
+                layout::of_pairs(table)
             )
         }
         Some(n) => format!("; n={n}"),
         None => String::new(),
     };
     let passed = table.smallest_bias.filter(|_| !table.control_fails());
-    let control = passed.map_or(String::new(), |bias| format!("; A/A passed; {}", shows_bias(bias)));
+    let same = |bias| format!("; the baseline beside itself: no difference ({})", plus_minus(bias));
+    let control = passed.map_or_else(String::new, same);
     format!("{}, {better}{rounds}{control}", layout::unit(table))
 }
 
@@ -145,7 +146,7 @@ fn row(
     let Alternative { cell, entry, part, .. } = member;
     let absent = entry.value.is_none().then_some(Colour::Absent);
     let value = precision.value(entry).unwrap_or_else(|| outcome_name(cell.outcome).to_owned());
-    let bar = entry.value.filter(|_| *part != Part::Limit).map(|value| bar(value / most));
+    let bar = entry.value.filter(|_| has_bar(member)).map(|value| bar(value / most));
     let (ratio, colour) = ratio(table, member, precision);
     let cpu = entry.vs_baseline.as_ref();
     let cpu = cpu.and_then(|c| Some(layout::with_cpu_mark(Precision::brief_cpu_share(c)?, c)));
@@ -199,6 +200,11 @@ fn colour(comparison: &Comparison) -> Option<Colour> {
         Verdict::Slower => Some(Colour::Worse),
         _ => None,
     }
+}
+
+/// Rows that nobody chooses have none, since they would make the others' bars short.
+fn has_bar(member: &Alternative<'_>) -> bool {
+    !member.is_apart || member.part == Part::Baseline
 }
 
 /// From 0 to `share` 1.

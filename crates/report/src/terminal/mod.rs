@@ -2,12 +2,13 @@
 //! or, in the long form, every number.
 
 mod compact;
+mod document;
 mod narrow;
 
 use super::Style;
 use super::comparison::{self, Answer};
 use super::layout::{self, Depth, Grid, GridCell, GroupAnswer, Phrase, TextTable};
-use super::model::{PublishedReport, Report, SuiteReport, TableReport};
+use super::model::{Report, SuiteReport, TableReport};
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, LineStyle, Table,
     TableStyle, presets,
@@ -42,7 +43,7 @@ pub(super) fn render(report: &Report, style: Style) -> String {
     }
     let lines = match &report.comparison {
         Some(compared) => comparison::made(compared),
-        None => layout::progress(report),
+        None => legend(&text).into_iter().chain(layout::progress(report)).collect(),
     };
     lines.iter().for_each(|line| text.push_str(&fitted_line(line, style)));
     match &report.comparison {
@@ -54,6 +55,23 @@ pub(super) fn render(report: &Report, style: Style) -> String {
         let _ = writeln!(text, "every metric, interval and flag: linerate report DIR --long, or report.html");
     }
     text
+}
+
+/// The marks that are in the tables, in words.
+fn legend(tables: &str) -> Option<String> {
+    const MARKS: [(&str, &str); 7] = [
+        ("▲", "faster than the baseline"),
+        ("▼", "slower"),
+        ("△", "faster by this row alone"),
+        ("▽", "slower by this row alone"),
+        ("≠", "differs by less than 3 %"),
+        ("≈", "within 3 %"),
+        ("?", "undecided"),
+    ];
+    let is_there = |(mark, _): &&(&str, &str)| tables.contains(&format!(" {mark}"));
+    let words: Vec<String> =
+        MARKS.iter().filter(is_there).map(|(mark, words)| format!("{mark} {words}")).collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// The answer of a comparison of servers: at most 14 lines for two of them.
@@ -155,7 +173,7 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         let _ = writeln!(text, "\n{}\n{}", bold(&counted.title, style), details_table(&counted, style));
     }
     if let Some(published) = &suite.published {
-        published_text(text, published, style);
+        document::text(text, published, style);
     }
     for exception in layout::exceptions(suite) {
         let (reason, log) = exception.detail.split_once('\n').unwrap_or((exception.detail, ""));
@@ -163,28 +181,6 @@ fn suite_text(text: &mut String, suite: &SuiteReport, style: Style) {
         text.push_str(&fitted_line(&line, style));
         log.lines().for_each(|line| _ = writeln!(text, "    {line}"));
     }
-    text.push('\n');
-}
-
-/// A document beside the run.
-fn published_text(text: &mut String, published: &PublishedReport, style: Style) {
-    let _ = writeln!(text, "{}", bold("as published", style));
-    for line in layout::published::about(published) {
-        text.push_str(&wrapped(&line, width(style)));
-    }
-    if !published.findings.is_empty() {
-        let _ = writeln!(text, "\n{}", bold("findings of the document", style));
-        text.push_str(&layout::published::finding_lines(published, width(style)));
-    }
-    for shown in layout::published::tables(published, &[]) {
-        let mut table = empty(style, LINE_UNDER_HEADERS);
-        table.set_header(shown.headers.iter().map(|name| header(name, style)));
-        table.add_rows(shown.rows);
-        let _ = writeln!(text, "\n{}\n{}", bold(&shown.title, style), table.trim_fmt());
-        shown.notes.iter().for_each(|note| text.push_str(&wrapped(note, width(style))));
-    }
-    let rounds = if style.long { layout::published::rounds(published) } else { Vec::new() };
-    rounds.iter().for_each(|line| text.push_str(&wrapped(line, width(style))));
     text.push('\n');
 }
 

@@ -202,12 +202,14 @@ fn plot(
         Axis::fitting(lines.iter().flat_map(|l| l.band.iter().flat_map(|(_, a, b)| [*a, *b])), BOTTOM, TOP)?;
     let caption = match table.better {
         _ if what.unit == LATENCY => "Where a line bends upwards, the load is near the capacity.",
-        Better::Higher => "Higher is better. Bands: 95 % intervals.",
-        Better::Lower => "Lower is better. Bands: 95 % intervals.",
+        Better::Higher => "Higher is better.",
+        Better::Lower => "Lower is better.",
     };
+    let has_bands = lines.iter().flat_map(|line| &line.band).any(|(_, low, high)| low < high);
+    let bands = if has_bands { " Bands: 95 % intervals." } else { "" };
     Some(LinePlot {
         title: if panel.is_empty() { what.title.clone() } else { format!("{}, {panel}", what.title) },
-        caption: caption.to_owned(),
+        caption: format!("{caption}{bands}"),
         x_label: if axis == LOAD { "load, % of the closed loop".into() } else { axis.to_owned() },
         y_label: what.unit.clone(),
         is_of_times: what.is_of_times,
