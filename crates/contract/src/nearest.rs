@@ -14,14 +14,25 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, name)| name)
 }
 
-/// The end of a message about an unknown name: `nearest: "direction"`, or `known: direction, transfers, ...`.
+/// Up to this number, all known names are listed.
+const FEW: usize = 24;
+/// Of more names these many are listed, the closest.
+const LISTED: usize = 6;
+
+/// The end of a message about an unknown name: `nearest: "direction"`, or `known: direction, transfers, ...`; of
+/// many names `the closest of 260: go, oha, ...`.
 #[must_use]
 pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.into_iter().collect();
-    match nearest(word, known.iter().copied()) {
-        Some(name) => format!("nearest: {name:?}"),
-        None => format!("known: {}", known.join(", ")),
+    let mut known: Vec<&str> = known.into_iter().collect();
+    if let Some(name) = nearest(word, known.iter().copied()) {
+        return format!("nearest: {name:?}");
     }
+    if known.len() <= FEW {
+        return format!("known: {}", known.join(", "));
+    }
+    known.sort_by_key(|name| (distance(word, name), *name));
+    known.dedup();
+    format!("the closest of {}: {}", known.len(), known[..known.len().min(LISTED)].join(", "))
 }
 
 fn distance(a: &str, b: &str) -> usize {
@@ -74,5 +85,8 @@ mod tests {
         }
         assert_eq!(suggestion("mod", known), "nearest: \"mode\"");
         assert_eq!(suggestion("colour", ["nc", "size"]), "known: nc, size");
+        let many: Vec<String> = (100..200).map(|number| number.to_string()).collect();
+        let all = many.iter().chain(&many).map(String::as_str);
+        assert_eq!(suggestion("1", all), "the closest of 100: 100, 101, 102, 103, 104, 105");
     }
 }

@@ -23,9 +23,10 @@ use element::Element;
 use page::number;
 use script::Script;
 use serde_json::{Value, json};
-use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
+use std::{fs, iter, thread};
 
 fn report(folder: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(folder.join("report.json")).unwrap()).unwrap()
@@ -60,22 +61,31 @@ fn the_files_of_a_scripted_run_agree() {
 
 #[test]
 fn the_files_of_a_published_run_agree() {
-    for run in published::runs() {
-        let folder = Folder::new(&format!("report-{}", run.file_name().unwrap().to_string_lossy()));
-        common::copy(&run, folder.path());
-        let out = linerate("good", &["report", folder.str(), "--out", folder.str()]);
-        // Each line of the journal is one that today's program reads.
-        let made = format!("report: {}/report.md (also .html, .json, .csv)\n", folder.str());
-        assert_eq!((out.status, out.stderr), (0, made), "{}", run.display());
-        let report = report(folder.path());
-        assert_eq!(report["run"]["flags"], json!([]), "{}", run.display());
-        check(folder.path());
-        // No verdict is denied by the journal, and few pairs have data that deny each other.
-        let name = run.file_name().unwrap().to_str().unwrap();
-        let percent = MORE.iter().find(|(run, _)| *run == name).map_or("5", |(_, percent)| percent);
-        let (status, text) = recomputed(folder.path(), percent);
-        assert_eq!(status, Some(0), "{text}");
-    }
+    let runs = Mutex::new(published::runs().into_iter());
+    let next = || runs.lock().unwrap().next();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| iter::from_fn(next).for_each(|run| check_published(&run)));
+        }
+    });
+}
+
+fn check_published(run: &Path) {
+    let folder = Folder::new(&format!("report-{}", run.file_name().unwrap().to_string_lossy()));
+    common::copy(run, folder.path());
+    let out = linerate("good", &["report", folder.str(), "--out", folder.str()]);
+    // Each line of the journal is one that today's program reads.
+    let made = format!("report: {}/report.md (also .html, .json, .csv)\n", folder.str());
+    assert_eq!((out.status, out.stderr), (0, made), "{}", run.display());
+    let report = report(folder.path());
+    assert_eq!(report["run"]["flags"], json!([]), "{}", run.display());
+    check(folder.path());
+    // No verdict is denied by the journal, and few pairs have data that deny each other.
+    let name = run.file_name().unwrap().to_str().unwrap();
+    let percent = MORE.iter().find(|(run, _)| *run == name).map_or("5", |(_, percent)| percent);
+    let (status, text) = recomputed(folder.path(), percent);
+    assert_eq!(status, Some(0), "{text}");
 }
 
 #[test]
