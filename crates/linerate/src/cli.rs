@@ -1,10 +1,12 @@
 //! The command line: subcommands, options and their help.
 
 mod argv;
+mod builds;
 mod compare;
 mod datagrams;
 mod feed;
 mod fleet;
+mod gate;
 mod grpc;
 mod layers;
 mod load;
@@ -15,18 +17,19 @@ mod recorded;
 mod request;
 mod route;
 mod serve;
-mod servers;
 mod settings;
 mod shared;
 mod suites;
 mod tips;
 mod values;
 
+pub use builds::BuildFlags;
 pub use compare::*;
 pub use datagrams::*;
 #[cfg(any(test, fuzzing))]
 pub use feed::fuzz_feed;
 pub use fleet::*;
+pub use gate::*;
 pub use grpc::*;
 pub use layers::Project;
 pub use load::*;
@@ -37,7 +40,6 @@ pub use recorded::Recorded;
 pub use request::*;
 pub use route::*;
 pub use serve::*;
-pub use servers::GivenServers;
 pub use settings::*;
 pub use shared::*;
 pub use suites::*;

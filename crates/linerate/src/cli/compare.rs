@@ -1,13 +1,40 @@
-//! `linerate compare`, `gate` and `history`.
+//! `linerate compare`: its flags, and the comparison that they make.
 
 use super::argv::{Given, OUTPUT};
-use super::{CellFlags, RunFlags, Settings};
-use crate::arm::Arm;
-use crate::measurement::Place;
+use super::builds::{ARMS, BuildFlags, two_revisions};
+use super::plan::request;
+use super::{CONNECTIONS, CellFlags, RunFlags, SIZE, STREAMS, Settings, half_of_cpus};
+use crate::arm::AS_IT_IS;
+use crate::error::Error;
+use crate::measurement::{
+    ComparisonKind, Hooks, Place, PlannedAddress, PlannedArm, PlannedCommand, PlannedComparison, PlannedLoad,
+    PlannedRate, PlannedRequest, PlannedTarget, Subject,
+};
 use crate::placement::server_place;
-use crate::session::Why;
+use crate::plan::Choice;
+use crate::session::{HostRequest, Request, Why};
+use crate::subject;
+use crate::subject::values::{self, Filled};
 use clap::Args;
-use std::path::PathBuf;
+use linerate_contract::Nanos;
+use linerate_contract::nearest::suggestion;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The difference that matters, unless the user says otherwise.
+const MARGIN: f64 = 0.01;
+/// The time of a comparison of builds, and of commands.
+const BUDGET: Duration = Duration::from_secs(300);
+const BUDGET_OF_COMMANDS: Duration = Duration::from_secs(30);
+/// A unit of open loops is four times as long, and a gate needs a second series: with six or seven units of
+/// 30 s, +64 % was open.
+const BUDGET_OF_LATENCIES_OR_GATE: Duration = Duration::from_secs(60);
+/// The value of `{port}` and PORT, unless the user's own PORT or --port is another.
+const PORT: u16 = 8080;
+/// The load under which latencies are compared, beside the closed loop: at saturation a server batches, and
+/// what a request costs and how long it takes is not what its users get.
+const HALF_OF_CAPACITY: PlannedRate = PlannedRate::Share(0.5);
 
 /// Flags that `compare` and `gate` have in common.
 #[derive(Debug, Clone, Args)]
@@ -38,76 +65,6 @@ pub struct CompareFlags {
     #[arg(hide_short_help = true, long, value_name = "FILE", help_heading = OUTPUT)]
     pub comment: Option<PathBuf>,
 }
-
-/// Whether the cause of a difference is looked for.
-#[derive(Debug, Clone, Copy, Args)]
-#[command(next_help_heading = "Decision")]
-pub struct WhyFlags {
-    /// Profile the servers after the last unit, also where they do not differ: which functions cost how much
-    #[arg(long, conflicts_with = "no_why")]
-    pub why: bool,
-
-    /// Profile nothing; else servers that differ are profiled for a fifth of the budget, for 6 s at most
-    #[arg(hide_short_help = true, long)]
-    pub no_why: bool,
-}
-
-impl WhyFlags {
-    pub(super) fn chosen(self) -> Why {
-        match (self.why, self.no_why) {
-            (true, _) => Why::Always,
-            (_, true) => Why::Never,
-            _ => Why::Differences,
-        }
-    }
-}
-
-/// Where servers run that linerate does not start.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Servers")]
-pub struct PlaceFlags {
-    /// Where the server at an address runs, by its name: its CPU time is read there, over ssh (repeatable;
-    /// for each address or for none)
-    #[arg(hide_short_help = true, long, value_name = "NAME=ssh:BOX", value_parser = server_place)]
-    pub host: Vec<(String, Place)>,
-
-    /// With --host: ssh options of machines [default: hosts.toml, if it exists]
-    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "host")]
-    pub hosts: Option<PathBuf>,
-}
-
-/// Two builds of a system, or two revisions of a command.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Builds of a system, revisions of a command")]
-pub struct BuildFlags {
-    /// The first build [default: default; with --checkout git=merge-base]
-    #[arg(long, value_name = "ARM", value_parser = arm)]
-    pub base: Option<String>,
-
-    /// The second build [default: default; with --checkout git=working-tree]
-    #[arg(long, value_name = "ARM", value_parser = arm)]
-    pub head: Option<String>,
-
-    /// The system or variant with two builds [default: the relay of each cell, else the server]
-    #[arg(hide_short_help = true, long, value_name = "NAME")]
-    pub system: Option<String>,
-
-    /// Repository of the revisions of git= [default with --build: the current folder]
-    #[arg(hide_short_help = true, long, value_name = "DIR")]
-    pub checkout: Option<PathBuf>,
-
-    /// The built program, relative to the checkout
-    #[arg(hide_short_help = true, long, value_name = "PATH", requires = "build")]
-    pub program: Option<String>,
-}
-
-const ARMS: &str = "An arm is a build: settings joined by commas.
-  default              the system as it is
-  program=PATH         another program
-  git=REV              a revision of --checkout, built by --build; also git=merge-base, git=working-tree
-  env:NAME=VALUE       a variable of the system's [build]; {checkout} is the revision's clone
-  set:KEY=VALUE        a setting of its templates, an option, or a parameter such as connections
-  plant=N              N iterations of a loop after each receive: a slowdown to test with";
 
 /// Compare servers by their commands, or two builds of a system, at the same time on the same CPUs
 ///
@@ -150,75 +107,265 @@ pub struct CompareArgs {
     pub fail_on: Option<String>,
 }
 
-/// Compare two builds and exit with the verdict, for CI and git bisect
-///
-/// Exit status: 0 no slowdown, 1 a slowdown, 2 bad usage, 3 nothing could be measured, 4 undecided, 130
-/// interrupted. A slowdown by rate or by CPU time per operation is confirmed by a second series of units
-/// before it is reported. A failed or missing cell is never a success.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate gate './shop-v1' './shop-v2' --url /api/items
-  linerate gate --budget 2m                 with a linerate.toml (linerate init writes it)")]
-#[command(after_long_help = format!("{ARMS}
+/// Whether the cause of a difference is looked for.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Decision")]
+pub struct WhyFlags {
+    /// Profile the servers after the last unit, also where they do not differ: which functions cost how much
+    #[arg(long, conflicts_with = "no_why")]
+    pub why: bool,
 
-Examples:
-  linerate gate proxy --only 'nginx/haproxy-*' --base program=old/haproxy --head program=new/haproxy
-  linerate gate proxy --only nginx/haproxy-tcp --checkout ~/haproxy --build 'make -j2 TARGET=linux-glibc' \\
-      --program haproxy --comment comment.md
-  git bisect run linerate gate proxy --only nginx/haproxy-tcp --base git=v3.0 --checkout . \\
-      --build 'make TARGET=linux-glibc' --program haproxy --bisect"))]
-pub struct GateArgs {
-    /// Two commands or more; or a suite
-    #[arg(value_name = "COMMAND")]
-    pub what: Vec<String>,
-
-    #[command(flatten)]
-    pub flags: CompareFlags,
-
-    /// Exit with 0 in place of 1, 3 and 4
-    #[arg(long, conflicts_with = "bisect", help_heading = "Decision")]
-    pub advisory: bool,
-
-    /// Exit statuses for `git bisect run`: 125 in place of 3 and 4, 128 for bad usage
-    #[arg(long, help_heading = "Decision")]
-    pub bisect: bool,
-
-    /// Append a line with the result of each cell to this file
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub history: Option<PathBuf>,
+    /// Profile nothing; else servers that differ are profiled for a fifth of the budget, for 6 s at most
+    #[arg(hide_short_help = true, long)]
+    pub no_why: bool,
 }
 
-/// Write a linerate.toml for the server in this folder, by its build files
-///
-/// Looks at Cargo.toml, go.mod, package.json, pyproject.toml, CMakeLists.txt and Makefile. With the file,
-/// `linerate gate` in this folder or below needs no arguments: it compares where the branch began with the
-/// files as they are.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  linerate init
-  linerate init --print")]
-pub struct InitArgs {
-    /// Print it in place of writing it
-    #[arg(long)]
-    pub print: bool,
+impl WhyFlags {
+    pub(super) fn chosen(self) -> Why {
+        match (self.why, self.no_why) {
+            (true, _) => Why::Always,
+            (_, true) => Why::Never,
+            _ => Why::Differences,
+        }
+    }
 }
 
-/// Print the history of a gate as a table and a plot
-///
-/// A history decides nothing.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  linerate history perf-history.jsonl")]
-pub struct HistoryArgs {
-    /// A file that `linerate gate --history` wrote
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+/// Where servers run that linerate does not start.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Servers")]
+pub struct PlaceFlags {
+    /// Where the server at an address runs, by its name: its CPU time is read there, over ssh (repeatable;
+    /// for each address or for none)
+    #[arg(hide_short_help = true, long, value_name = "NAME=ssh:BOX", value_parser = server_place)]
+    pub host: Vec<(String, Place)>,
 
-    /// Only cells whose id contains this text
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub cell: String,
+    /// With --host: ssh options of machines [default: hosts.toml, if it exists]
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "host")]
+    pub hosts: Option<PathBuf>,
 }
 
-fn arm(text: &str) -> Result<String, String> {
-    Arm::parse(text).map(|_| text.to_owned())
+/// Servers that are compared: commands, or addresses of those that run elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct GivenServers {
+    /// The commands, or the addresses as they were written.
+    pub lines: Vec<String>,
+    /// The target at each address, the address, and further ones of its name.
+    pub targets: Vec<(PlannedTarget, SocketAddr, Vec<SocketAddr>)>,
+    /// Where the commands run; `None`: in the current folder.
+    pub folder: Option<PathBuf>,
+    /// Keys of linerate.toml with their values, for the command that makes the run again.
+    pub keys: Vec<String>,
+}
+
+impl CompareFlags {
+    /// Two builds in the cells of a suite.
+    pub fn of_suite(&self, suite: Option<String>, kind: ComparisonKind) -> Request {
+        let choice = Choice {
+            suites: suite.into_iter().collect(),
+            comparison: Some(self.comparison(kind)),
+            ..Choice::from(&self.cells)
+        };
+        Request {
+            budget: Some(self.settings.judge.budget.unwrap_or(BUDGET)),
+            is_bare: !self.given.has::<Settings>() && !self.given.has::<BuildFlags>(),
+            why: self.why.chosen(),
+            ..request(choice, &self.cells, &self.run, &[])
+        }
+    }
+
+    /// Servers, the first of them the baseline.
+    ///
+    /// # Errors
+    /// A command that cannot be started, or a body that cannot be read.
+    pub fn of_servers(&self, servers: &GivenServers, kind: ComparisonKind) -> Result<Request, Error> {
+        let usual = match kind {
+            ComparisonKind::Compare if self.settings.load.rate.is_none() => BUDGET_OF_COMMANDS,
+            _ => BUDGET_OF_LATENCIES_OR_GATE,
+        };
+        let comparison = self.with_servers(servers, self.comparison(kind))?;
+        let choice = Choice { comparison: Some(comparison), ..Choice::from(&self.cells) };
+        let (servers_at, file) = (self.places.host.clone(), self.places.hosts.clone());
+        Ok(Request {
+            budget: Some(self.settings.judge.budget.unwrap_or(usual)),
+            hosts: HostRequest { servers: servers_at, file, ..HostRequest::default() },
+            why: self.why.chosen(),
+            ..request(choice, &self.cells, &self.run, &servers.keys)
+        })
+    }
+
+    fn comparison(&self, kind: ComparisonKind) -> PlannedComparison {
+        let Self { settings, builds, .. } = self;
+        let judge = &settings.judge;
+        let usual = if self.has_revisions() { ["git=merge-base", "git=working-tree"] } else { [AS_IT_IS; 2] };
+        let subjects = [(&builds.base, usual[0]), (&builds.head, usual[1])].map(|(given, usual)| {
+            let arm = given.as_deref().unwrap_or(usual).into();
+            Subject::System(PlannedArm { arm, resolved: None })
+        });
+        PlannedComparison {
+            kind,
+            subjects: subjects.into(),
+            system: builds.system.clone(),
+            margin: judge.margin.unwrap_or(MARGIN),
+            latency_margin: judge.latency_margin(),
+            percentile: judge.percentile.unwrap_or_default(),
+            rate: settings.load.rate,
+            source: self.has_revisions().then(|| self.source()),
+            load: None,
+            remarks: Vec::new(),
+            written: Vec::new(),
+        }
+    }
+
+    /// The comparison with its servers.
+    fn with_servers(
+        &self,
+        servers: &GivenServers,
+        comparison: PlannedComparison,
+    ) -> Result<PlannedComparison, Error> {
+        let current = || std::env::current_dir().map_err(Error::file(Path::new(".")));
+        let folder = servers.folder.clone().map_or_else(current, Ok)?;
+        let load = &self.settings.load;
+        let requests = load.requests(&folder)?;
+        let subjects = self.subjects(servers, &comparison)?;
+        let load = self.load(!servers.targets.is_empty(), folder, requests)?;
+        // A setup or the build of a revision may make the program.
+        let may_be_made = !self.settings.subjects.setup.is_empty() || comparison.source.is_some();
+        subject::check(&subjects, &load, may_be_made)?;
+        Ok(PlannedComparison { subjects, load: Some(load), ..comparison })
+    }
+
+    /// The servers with their names, hooks and places.
+    fn subjects(
+        &self,
+        servers: &GivenServers,
+        comparison: &PlannedComparison,
+    ) -> Result<Vec<Subject>, Error> {
+        let flags = &self.settings.subjects;
+        let mut filled = values::filled(&servers.lines, &flags.values, &flags.setup, &flags.cleanup)?;
+        let mut revisions = vec![None; filled.len()];
+        if comparison.source.is_some() {
+            filled = two_revisions(filled, comparison)?;
+            revisions = comparison.subjects.iter().map(|one| Some(one.arm())).collect();
+        }
+        let lines: Vec<String> = filled.iter().map(|one| one.command.clone()).collect();
+        let names = match &flags.name[..] {
+            [] if !filled[0].name.is_empty() && servers.lines.len() == 1 => {
+                filled.iter().map(|one| one.name.clone()).collect()
+            }
+            given => given.to_vec(),
+        };
+        let named = subject::names(&lines, &names)?.into_iter().zip(filled);
+        let mut subjects: Vec<Subject> = if servers.targets.is_empty() {
+            named.zip(revisions).map(|((name, filled), revision)| command(name, filled, revision)).collect()
+        } else {
+            named
+                .zip(&servers.targets)
+                .map(|((name, filled), target)| address(name, filled, target))
+                .collect()
+        };
+        place(&self.places.host, &mut subjects)?;
+        Ok(subjects)
+    }
+
+    fn load(
+        &self,
+        run_already: bool,
+        folder: PathBuf,
+        requests: Vec<PlannedRequest>,
+    ) -> Result<PlannedLoad, Error> {
+        let Settings { subjects, load, .. } = &self.settings;
+        let share = shared("--share", &subjects.share, &folder)?;
+        let (sources, places): (Vec<PathBuf>, Vec<PathBuf>) = subjects.volume.iter().cloned().unzip();
+        let volumes = shared("-v", &sources, &folder)?.into_iter().zip(places).collect();
+        let of_user = || std::env::var("PORT").ok()?.parse().ok().filter(|port| *port > 0);
+        let connections = load.connections.unwrap_or(CONNECTIONS);
+        Ok(PlannedLoad {
+            companions: subjects.with.clone(),
+            upstream: subjects.upstream.clone(),
+            folder,
+            port: subjects.port.or_else(of_user).unwrap_or(PORT),
+            place: if subjects.network.is_some() || run_already { Place::Local } else { Place::Lab },
+            port_is_given: subjects.port.is_some(),
+            requests,
+            requests_file: load.request.requests.clone(),
+            layer: load.layer(),
+            size: load.is_echo().then(|| load.size.unwrap_or(SIZE)),
+            connections,
+            streams: load.is_multiplexed().then(|| load.streams.unwrap_or(STREAMS)),
+            are_calls: load.grpc.is_some(),
+            rate: load.rate,
+            latency: (load.rate.is_none() && !load.no_latency).then_some(HALF_OF_CAPACITY),
+            threads: half_of_cpus().min(connections),
+            given: load.expect.unwrap_or_default(),
+            share,
+            volumes,
+            options: load.options(),
+            environment: subjects.env.iter().cloned().collect(),
+            ready: subjects.ready.map(Nanos::from),
+            setup_within: subjects.setup_time.map(Nanos::from),
+            cleanup_within: subjects.cleanup_time.map(Nanos::from),
+        })
+    }
+}
+
+/// Folders and files that are there, by their own paths.
+fn shared(option: &str, paths: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let found = |path: &PathBuf| {
+        folder.join(path).canonicalize().map_err(|e| {
+            let path = path.display();
+            Error::Input(format!("{option} {path}: {e}; a folder or file has to be there: mkdir -p {path}"))
+        })
+    };
+    paths.iter().map(found).collect()
+}
+
+fn command(
+    name: String,
+    Filled { command, setup, cleanup, .. }: Filled,
+    revision: Option<PlannedArm>,
+) -> Subject {
+    Subject::Command(PlannedCommand { name, line: command, hooks: Hooks { setup, cleanup }, revision })
+}
+
+fn address(
+    name: String,
+    filled: Filled,
+    (target, address, further): &(PlannedTarget, SocketAddr, Vec<SocketAddr>),
+) -> Subject {
+    let Filled { command: url, setup, cleanup, .. } = filled;
+    let (target, hooks, further) = (target.clone(), Hooks { setup, cleanup }, further.clone());
+    Subject::Address(PlannedAddress {
+        name,
+        url,
+        target,
+        address: *address,
+        further,
+        watched_on: None,
+        hooks,
+    })
+}
+
+/// Where servers run that run already.
+fn place(places: &[(String, Place)], subjects: &mut [Subject]) -> Result<(), Error> {
+    let names: Vec<String> = subjects.iter().map(|subject| subject.name().to_owned()).collect();
+    for (name, place) in places {
+        let wrong = |why: &str| Err(Error::Input(format!("--host {name}={place}: {why}")));
+        match subjects.iter_mut().find(|subject| subject.name() == name) {
+            None => {
+                let near = suggestion(name, names.iter().map(String::as_str));
+                return wrong(&format!("nothing is called so (-n names addresses); {near}"));
+            }
+            Some(Subject::Address(known)) => known.watched_on = Some(place.clone()),
+            Some(_) => return wrong("it is for addresses; the CPU time of a command is known"),
+        }
+    }
+    let is_watched = |one: &&Subject| one.address().is_some_and(|known| known.watched_on.is_some());
+    match subjects.iter().find(|one| !is_watched(one)) {
+        Some(without) if !places.is_empty() => Err(Error::Input(format!(
+            "--host is not there for {0}: CPU times are compared, so give all a host, such as \
+             --host {0}=local for this machine",
+            without.name()
+        ))),
+        _ => Ok(()),
+    }
 }

@@ -6,13 +6,21 @@ use super::values::{
     budget, expectation, microseconds, percent, percentile, rate, request_target, variable, volume,
 };
 use super::{MessageArgs, RequestArgs, WebSocketArgs, span, u32_in, u64_in};
-use crate::measurement::{DecidingPercentile, Expectation, PlannedRate, bounds};
+use crate::error::Error;
+use crate::measurement::{
+    DecidingPercentile, Expectation, LatencyMargin, PlannedRate, PlannedRequest, bounds,
+};
 use clap::Args;
-use std::path::PathBuf;
+use linerate_contract::Layer;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Options of HTTP requests and responses; the upgrade to WebSocket has headers, too.
 const OF_HTTP: [&str; 5] = ["expect", "method", "body", "requests", "feed"];
+
+/// Bytes of all requests: each program of a unit gets them anew.
+const LONGEST: usize = 64 << 20;
 
 /// Each group is one of the command line and a part of the file.
 #[derive(Debug, Clone, Args)]
@@ -236,5 +244,105 @@ impl SubjectFlags {
             [] => self.setup = vec![build],
             setups => setups.iter_mut().for_each(|setup| *setup = format!("{build} && {setup}")),
         }
+    }
+}
+
+impl JudgeFlags {
+    pub(super) fn latency_margin(&self) -> LatencyMargin {
+        match (self.margin_us, self.margin) {
+            (Some(us), _) => LatencyMargin::Microseconds(us),
+            (None, Some(share)) => LatencyMargin::Share(share),
+            (None, None) => LatencyMargin::default(),
+        }
+    }
+}
+
+impl LoadFlags {
+    pub(super) fn is_multiplexed(&self) -> bool {
+        self.h2 || self.h3 || self.grpc.is_some()
+    }
+
+    pub(super) fn is_echo(&self) -> bool {
+        self.tcp || self.udp || self.ws
+    }
+
+    /// The protocol; an echo over TLS has an address.
+    pub(crate) fn layer(&self) -> Layer {
+        let all = [
+            (self.tcp && self.https, Layer::Tls),
+            (self.ws && self.https, Layer::Wss),
+            (self.tcp, Layer::Tcp),
+            (self.udp, Layer::Udp),
+            (self.ws, Layer::WebSocket),
+            (self.h3, Layer::H3),
+            (self.is_multiplexed() && self.https, Layer::H2),
+            (self.is_multiplexed(), Layer::H2c),
+            (self.https, Layer::Https),
+        ];
+        all.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(Layer::Http, |(_, layer)| layer)
+    }
+
+    /// Options of linerate's own client.
+    pub(super) fn options(&self) -> BTreeMap<String, String> {
+        let handshake = self.handshake.iter().map(|kind| ("handshake".to_owned(), kind.clone()));
+        self.websocket.options().into_iter().chain(handshake).collect()
+    }
+
+    /// Flags that need others.
+    fn check(&self) -> Result<(), Error> {
+        let faults = [
+            (
+                self.stream,
+                "--stream: a stream in one direction needs a receiver that compares and counts what arrives \
+                 and returns its count (sdk/CONTRACT.md, `stream`): `linerate new system` makes such a \
+                 program. For any server that sends back what it gets, --tcp --size 1048576 compares the \
+                 throughput of both directions",
+            ),
+            (self.streams.is_some() && !self.is_multiplexed(), "--streams is for --h2, --h3 and --grpc"),
+            (
+                self.message.message.is_some() && self.grpc.is_none(),
+                "--message is for --grpc; a request has --body",
+            ),
+            (self.ws && self.url.len() > 1, "--ws has one path: give one --url"),
+            (
+                self.websocket.is_given() && !self.ws,
+                "--text, --subprotocol and --greetings are for --ws, and addresses of ws:// and wss://",
+            ),
+            (
+                self.handshake.is_some() && !self.layer().has_tls(),
+                "--handshake is for servers of TLS: --https, --h3, or addresses such as wss://",
+            ),
+            (
+                self.grpc == Some(None) && self.request.requests.is_none(),
+                "--grpc: name a method, such as --grpc helloworld.Greeter/SayHello, or several in a file of \
+                 --requests",
+            ),
+            (
+                matches!(self.grpc, Some(Some(_))) && self.request.requests.is_some(),
+                "--grpc: the methods are the paths of --requests, so give --grpc without one",
+            ),
+        ];
+        match faults.into_iter().find(|(is_there, _)| *is_there) {
+            Some((_, fault)) => Err(Error::Input(fault.into())),
+            None => Ok(()),
+        }
+    }
+
+    /// The requests for a server; files are relative to `folder`.
+    pub(super) fn requests(&self, folder: &Path) -> Result<Vec<PlannedRequest>, Error> {
+        self.check()?;
+        let method = self.grpc.iter().flatten().map(String::as_str);
+        let paths: Vec<&str> = method.chain(self.url.iter().map(String::as_str)).collect();
+        let paths = if paths.is_empty() { &["/"] } else { &paths[..] };
+        let mut requests = self.request.requests(paths, folder)?.requests;
+        if self.grpc.is_some() {
+            self.message.call(&mut requests, self.request.requests.as_deref(), folder)?;
+        }
+        if requests.iter().map(|one| one.body.len() + one.path.len()).sum::<usize>() > LONGEST {
+            return Err(Error::Input(format!("the requests have more than {LONGEST} bytes together")));
+        }
+        requests.iter_mut().for_each(|one| one.headers.extend(self.websocket.headers()));
+        let of = |one: PlannedRequest| PlannedRequest { expect: self.expect.unwrap_or(one.expect), ..one };
+        Ok(requests.into_iter().map(of).collect())
     }
 }
