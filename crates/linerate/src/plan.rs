@@ -1,24 +1,37 @@
-//! The trials of a run and their order. No other module decides about the order.
+//! The cells of a run, its trials, and their order. No other module decides about the order.
 
 mod builds;
 mod only;
 mod pairs;
 mod probes;
+mod suites;
 
 pub(crate) use builds::origin;
+pub(crate) use suites::built_systems;
+pub use suites::suites;
 
-use crate::error::Error;
-use crate::measurement::{PlannedComparison, PlannedPair, PlannedSuite, Run, Sides};
+use crate::arm::{BASE, HEAD};
+use crate::axes::Axes;
+use crate::measurement::{
+    DEFAULT_BUILD, Metric, PlannedCell, PlannedComparison, PlannedLoad, PlannedPair, PlannedRate,
+    PlannedSuite, PlannedSystem, PlannedTable, Run, Sharing, Sides, Subject, default_verify, default_warmup,
+};
+use crate::parameters::Parameters;
+use crate::path::Shape;
 use crate::stopping::{Need, has_control};
-use crate::suite::{Form, Suite};
-use crate::system::Registry;
-use linerate_contract::nearest::nearest;
-use only::{Only, Pattern};
+use crate::suite::Form;
+use crate::system::VERIFIER;
+use linerate_contract::{Role, Workload};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+/// The name of the suite and of its table.
+const NAME: &str = "commands";
+const AXIS: &str = "command";
+const COLUMN: &str = "load";
 
 /// The most units of each pair in a round. The interval of a ratio narrows faster with fresh units than with
 /// longer ones; the value of a cell needs no such precision.
@@ -117,87 +130,121 @@ impl Choice {
     }
 }
 
-/// The chosen cells of the suites, in order; versions are unknown until [`crate::programs::resolve`].
-///
-/// # Errors
-/// Suites that do not fit together, or a pattern that matches no cell.
-pub fn suites(suites: &[Suite], registry: &Registry, choice: &Choice) -> Result<Vec<PlannedSuite>, Error> {
-    let only = Only::new(&choice.only)?;
-    let (mut planned, mut all) = (Vec::new(), Vec::new());
-    for suite in suites.iter().filter(|suite| !choice.published || suite.has_published()) {
-        let mut expanded = suite.expand(registry, choice.form())?;
-        all.extend(expanded.cells.iter().map(|cell| (suite.name.clone(), cell.id.clone())));
-        if let Some(rounds) = choice.rounds {
-            expanded.rounds = rounds;
-            expanded.precision = None;
-        }
-        let is_chosen = |id: &str| only.has(&suite.name, id);
-        let has_chosen = expanded.cells.iter().any(|cell| is_chosen(&cell.id));
-        match &choice.comparison {
-            None => only.keep(&mut expanded),
-            Some(comparison) => {
-                // Its units end by its own rule.
-                expanded.precision = None;
-                builds::split(&mut expanded, registry, comparison, is_chosen)?;
-            }
-        }
-        expanded.pairs = pairs::plan_pairs(&expanded, registry);
-        if choice.probe {
-            expanded.probes = probes::plan_probes(&expanded, registry);
-        }
-        if has_chosen {
-            planned.push(expanded);
-        }
+/// The suite of a comparison of servers: one table, a cell for each, each compared with the first.
+pub(crate) fn suite_of_servers((subjects, load): (&[Subject], &PlannedLoad)) -> PlannedSuite {
+    let builds = std::iter::once(BASE).chain(std::iter::repeat(HEAD));
+    let words = described(subjects, load);
+    let cells: Vec<PlannedCell> =
+        subjects.iter().zip(builds).map(|(subject, build)| cell(subject, build, load, &words)).collect();
+    let ids: Vec<String> = cells.iter().map(|cell| cell.id.clone()).collect();
+    // The first pair is the control: the baseline with itself.
+    let pairs = ids.iter().map(|id| PlannedPair { cells: [id.clone(), ids[0].clone()], no_duet: None });
+    PlannedSuite {
+        name: NAME.into(),
+        question: "Which of these servers is faster?".into(),
+        // As many as its budget has time for.
+        rounds: 1,
+        // The first units decide how a pair shares the CPUs; they are the warm-up.
+        warmup_rounds: 0,
+        tables: vec![PlannedTable {
+            name: NAME.into(),
+            title: match load.rate {
+                None => format!("{words}: requests per second"),
+                Some(_) => format!("{words}: half of the requests end within"),
+            },
+            metric: load.rate.map_or(Metric::OperationsPerSecond, |_| Metric::P50Latency),
+            rows: AXIS.into(),
+            columns: COLUMN.into(),
+            row_values: ids.clone(),
+            column_values: vec![words],
+            cells: ids.clone(),
+            baseline: Axes(vec![(AXIS.into(), ids[0].clone())]),
+            notes: notes(subjects, load),
+            ..PlannedTable::default()
+        }],
+        pairs: pairs.collect(),
+        cells,
+        ..PlannedSuite::default()
     }
-    if all.is_empty() && choice.published {
-        let names: Vec<&str> = suites.iter().map(|suite| suite.name.as_str()).collect();
-        return Err(Error::Input(format!(
-            "--published: {} has no table that repeats a document's; without it there are others",
-            names.join(", ")
-        )));
-    }
-    if let Some(pattern) = only.first_without(&all) {
-        return Err(Error::Input(no_such_cell(pattern, &all, suites, registry)?));
-    }
-    if let Some(comparison) = &choice.comparison {
-        builds::check(&planned, registry, comparison)?;
-    }
-    // The first table is ready early: suites with the fewest systems to build come first.
-    let is_first = |name: &str| suites.iter().any(|suite| suite.name == name && suite.file.first);
-    planned.sort_by_key(|suite| (built_systems(suite, registry).len(), !is_first(&suite.name)));
-    Ok(planned)
 }
 
-/// Why a pattern chooses nothing, and what to do.
-fn no_such_cell(
-    pattern: &Pattern<'_>,
-    all: &[(String, String)],
-    suites: &[Suite],
-    registry: &Registry,
-) -> Result<String, Error> {
-    let mut complete = Vec::new();
-    for suite in suites {
-        let cells = suite.expand(registry, Form::Complete)?.cells;
-        complete.extend(cells.into_iter().map(|cell| (suite.name.clone(), cell.id)));
-    }
-    let text = pattern.text;
-    if pattern.is_in(&complete) {
-        return Ok(format!(
-            "--only {text}: no cell of this form has such an id; \
-             without --quick and --published there is one"
+fn notes(subjects: &[Subject], load: &PlannedLoad) -> Vec<String> {
+    let mut notes = Vec::new();
+    let elsewhere = || subjects.iter().filter_map(Subject::address);
+    let hosts = elsewhere().filter_map(|address| Some(address.watched_on.as_ref()?.to_string()));
+    let hosts: BTreeSet<String> = hosts.collect();
+    if !hosts.is_empty() {
+        let hosts = Vec::from_iter(hosts).join(", ");
+        notes.push(format!(
+            "the servers' CPU time is that of the processes that listen on their ports ({hosts}), read \
+             before and after each client; their memory is not known"
         ));
+    } else if elsewhere().next().is_some() {
+        notes.push("the servers' CPU time and memory are not known: linerate did not start them".to_owned());
     }
-    let ids = all.iter().chain(&complete).map(|(_, id)| id.as_str());
-    let next = nearest(text, ids)
-        .map_or("`linerate list cells` shows them".to_owned(), |id| format!("nearest: {id:?}"));
-    Ok(format!("--only {text}: no cell has such an id; {next}"))
+    for address in elsewhere().filter(|address| !address.further.is_empty()) {
+        let all = std::iter::once(&address.address).chain(&address.further);
+        let all = all.map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        notes.push(format!("{}: connections go in turn to {all}", address.name));
+    }
+    // The client compares every byte of an echo.
+    let note = match (load.has_tls(), load.size.is_some()) {
+        (true, true) => Some("certificates are not verified"),
+        (true, false) => Some("certificates are not verified, and responses are not compared"),
+        (false, _) => load.streams.map(|_| "responses are not compared"),
+    };
+    notes.extend(note.map(str::to_owned));
+    notes
 }
 
-/// The systems of a suite that linerate builds itself.
-pub(crate) fn built_systems<'r>(suite: &PlannedSuite, registry: &'r Registry) -> BTreeSet<&'r str> {
-    let systems = suite.cells.iter().flat_map(|cell| &cell.systems);
-    let systems = systems.filter_map(|system| Some(registry.variant(&system.name, system.role).ok()?.system));
-    systems.filter(|system| system.manifest.build.is_some()).map(|system| system.name.as_str()).collect()
+/// The load in words, such as `GET /, 16 connections`.
+fn described(subjects: &[Subject], load: &PlannedLoad) -> String {
+    let have_own_paths = subjects.iter().any(|subject| subject.address().is_some());
+    let asked = match (load.size, &load.requests[..]) {
+        (Some(size), _) => format!("{} echo of {size} bytes", load.layer),
+        (None, [one]) if load.are_calls => format!("gRPC {}", one.path.trim_start_matches('/')),
+        (None, [one]) if have_own_paths => one.method.clone(),
+        (None, [one]) => format!("{} {}", one.method, one.path),
+        (None, several) => format!("{} different requests", several.len()),
+    };
+    let rate = match load.rate {
+        None => String::new(),
+        Some(PlannedRate::PerSecond(rate)) => format!(", {rate}/s"),
+        Some(PlannedRate::Share(share)) => format!(", {} % of its capacity", share * 100.0),
+    };
+    let streams = load.streams.map_or_else(String::new, |streams| format!(" x {streams} streams"));
+    format!("{asked}, {} connections{streams}{rate}", load.connections)
+}
+
+fn cell(subject: &Subject, build: &str, load: &PlannedLoad, words: &str) -> PlannedCell {
+    let system = |role, name: &str, build: &str| PlannedSystem {
+        role,
+        name: name.into(),
+        build: build.into(),
+        ..PlannedSystem::default()
+    };
+    let server = subject.is_started_here().then(|| system(Role::Server, subject.name(), build));
+    let client = system(Role::Client, VERIFIER, DEFAULT_BUILD);
+    PlannedCell {
+        id: subject.name().to_owned(),
+        axes: Axes(vec![(AXIS.into(), subject.name().to_owned()), (COLUMN.into(), words.to_owned())]),
+        layer: load.layer,
+        workload: Workload::Rr,
+        path: Shape::Loopback.into(),
+        parameters: Parameters {
+            seconds: Some(1),
+            size: load.size,
+            connections: Some(load.connections.into()),
+            threads: Some(load.threads.into()),
+            rate: load.rate.map(|rate| rate.per_second(None).unwrap_or(0)),
+            ..Parameters::default()
+        },
+        verify: default_verify(),
+        warmup: default_warmup(),
+        pairs: load.rate.map(|_| Sharing::Alternating),
+        systems: std::iter::once(client).chain(server).collect(),
+        ..PlannedCell::default()
+    }
 }
 
 /// Every trial of the run in order.

@@ -161,7 +161,7 @@ impl Session {
         let servers = comparison.and_then(PlannedComparison::servers);
         let mut command = request.command.clone();
         let (registry, mut suites) = match servers {
-            Some(servers) => (registry.of_client(), vec![subject::suite(servers)]),
+            Some(servers) => (registry.of_client(), vec![plan::suite_of_servers(servers)]),
             None => {
                 let chosen = suite::choose(suite::load_all(&home)?, &choice.suites)?;
                 let suites = plan::suites(&chosen, &registry, &choice)?;

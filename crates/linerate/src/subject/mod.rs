@@ -3,7 +3,6 @@
 //! | module | contents |
 //! |---|---|
 //! | [`words`] | a command line into a program and its arguments |
-//! | `plan` | the suite of one table that is measured |
 //! | [`values`] | a command for each value, and what each has of its own |
 //! | `hooks` | what is done before and after all of it |
 //! | `learn` | before the first unit of a pair: what each answers, how long it warms up |
@@ -15,7 +14,6 @@
 pub mod ask;
 mod hooks;
 mod learn;
-mod plan;
 mod servers;
 mod start;
 pub mod values;
@@ -24,7 +22,6 @@ pub mod words;
 
 pub(crate) use hooks::{Tether, clean_up, set_up};
 pub(crate) use learn::{Learner, find_upstream};
-pub(crate) use plan::suite;
 pub(crate) use servers::{Server, Servers};
 
 use crate::error::Error;
