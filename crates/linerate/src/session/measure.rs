@@ -1,24 +1,172 @@
-//! The trials of a suite, one after the other, each into the journal before the next.
+//! A suite of a run: its systems are installed on request, built, and their versions read; servers are
+//! learned, and the same start gives their first measurements. Then its trials are made, one after the other,
+//! each into the journal before the next.
 
-use super::{Event, Session};
+use super::{Event, Session, arms, stored, times};
 use crate::error::Error;
+use crate::lab::pair::{Pair, on_both};
+use crate::lab::{LabError, Written};
 use crate::measurement::{
-    ComparisonKind, Outcome, PlannedComparison, PlannedSuite, Run, Sharing, Sides, Unit,
+    ComparisonKind, DEFAULT_BUILD, Outcome, PlannedComparison, PlannedSuite, Sharing, Sides, Stage, Unit,
 };
+use crate::output::note;
+use crate::placement;
 use crate::plan::{self, Step};
+use crate::programs::elsewhere;
+use crate::programs::{self, Machine};
 use crate::progress::Left;
 use crate::report::comparison::prospect;
 use crate::stats::early::FEWEST_LAUNCHES;
-use crate::stats::sharing::{Likeness, sharing};
 use crate::stopping::first_rounds;
-use crate::subject::Servers;
-use crate::timings::{Timings, guess};
+use crate::subject::{self, Learner};
+use crate::system::VERIFIER;
+use crate::system::build::Permission;
+use crate::system::install;
+use crate::trial::running::RunningPair;
 use crate::trial::windows::{Manner, WINDOWS};
 use crate::trial::{self, Context};
-use linerate_contract::Nanos;
-use std::collections::BTreeSet;
+use linerate_contract::{Layer, Nanos, Role};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The events of learning.
+#[derive(Default)]
+struct First {
+    /// The first measurements.
+    units: Vec<Unit>,
+    /// First lines of the servers on stderr.
+    written: Vec<Written>,
+}
 
 impl Session {
+    /// Prepares a suite for its first trial.
+    ///
+    /// # Errors
+    /// The user stopped a build, `run.json` cannot be written, a system is not the one that the run began
+    /// with, or an arm of a comparison cannot be built.
+    pub(super) fn prepare(&mut self, suite: usize) -> Result<(), Error> {
+        self.progress.stage(&self.run.suites[suite], "preparing");
+        let mut replacements = BTreeMap::new();
+        if let Some(comparison) = &mut self.run.comparison {
+            replacements = arms::replacements(comparison, note)?;
+            if let Some(servers) = self.servers.as_mut().filter(|_| self.script.is_none()) {
+                servers.move_to(arms::trees(comparison, note)?);
+            }
+        }
+        let planned = &self.run.suites[suite];
+        if self.install && self.script.is_none() {
+            let variants: BTreeSet<String> = planned
+                .cells
+                .iter()
+                .flat_map(|cell| &cell.systems)
+                .map(|system| system.name.clone())
+                .collect();
+            let packages = install::packages(&self.registry, &variants.into_iter().collect::<Vec<_>>());
+            // Without rights, or on another distribution, the run goes on with the systems that are there.
+            if let Err(error) = install::install(&packages, note) {
+                note(&format!("linerate: {error}"));
+            }
+        }
+        let mut now = planned.clone();
+        let elsewhere = elsewhere::presences(self.lab.as_ref(), planned)?;
+        let mut machine = Machine::new(Permission::Build(&note), self.script.as_ref())
+            .with(replacements, self.lab.as_mut())
+            .with_hosts(elsewhere, !self.run.hosts.is_empty());
+        programs::resolve(&mut now, &self.registry, &mut self.programs, &mut machine);
+        machine.check()?;
+        if let Some(host) = placement::served(&self.run.hosts) {
+            self.servers = Some(subject::served(host)?);
+            for cell in now.cells.iter_mut().filter(|cell| cell.layer != Layer::Http) {
+                let reason = format!("{} is a server of HTTP", host.place);
+                cell.absent = Some(Outcome::Unsupported { reason });
+            }
+        }
+        let first = self.learn(&now)?;
+        arms::check_different(&now, &self.programs)?;
+        self.find_capacities(suite, &mut now)?;
+        if let Some(folder) = self.folder().filter(|_| self.has_trials(suite)) {
+            stored::check_same(folder, &self.run.suites[suite], Some(&now))?;
+        }
+        self.run.suites[suite] = now;
+        self.journal.plan(&self.run)?;
+        first.units.into_iter().try_for_each(|unit| self.keep(unit))?;
+        self.keep_written(suite, 0, first.written)
+    }
+
+    /// Learns what is not known yet of the servers of a comparison.
+    ///
+    /// # Errors
+    /// A command does not serve, or answers otherwise than the baseline.
+    fn learn(&mut self, suite: &PlannedSuite) -> Result<First, Error> {
+        let planned = self.run.servers();
+        let (Some(planned), Some(servers)) = (planned, &mut self.servers) else {
+            return Ok(First::default());
+        };
+        if self.script.is_none() {
+            self.tethers.extend(subject::set_up(planned, &self.interrupted)?);
+        }
+        servers.read_companions()?;
+        if servers.awaits_upstream() {
+            subject::find_upstream(self.lab.as_mut(), servers)?;
+        }
+        servers.read_lines()?;
+        if servers.learned.is_complete() || self.script.is_some() {
+            return Ok(First::default());
+        }
+        self.progress.stage(suite, "warming up");
+        let first = self.learn_pairs(suite);
+        self.run.learned = self.servers.as_ref().map(|servers| servers.learned.clone()).unwrap_or_default();
+        first
+    }
+
+    /// Each server beside the baseline.
+    fn learn_pairs(&mut self, suite: &PlannedSuite) -> Result<First, Error> {
+        let can_share = self.can_share();
+        let Self { registry, programs, servers, lab, second, run, .. } = self;
+        let (Some(second), Some(servers)) = (second, servers) else {
+            return Err(Error::Input("servers are measured in pairs".into()));
+        };
+        let cpus = lab.cpus();
+        let sharing = if can_share { Sharing::Together } else { Sharing::Turns };
+        let client = programs.command_line(Role::Client, VERIFIER, DEFAULT_BUILD).cloned();
+        let client =
+            client.ok_or_else(|| Error::NothingMeasured("linerate-load is not beside linerate".into()))?;
+        let mut learner = Learner::new(&cpus, client, servers, run.budget);
+        let mut all = First::default();
+        for command in 1..suite.cells.len() {
+            let [a, b]: Pair<'_> = [lab.as_mut(), second.as_mut()];
+            let measured = match learner.pair([&mut *a, &mut *b], servers, command) {
+                // An open loop has its own way to share the CPUs, and its rate may not be known before.
+                Ok(stages) if suite.cells[command].parameters.rate.is_none() => {
+                    let pair = RunningPair {
+                        suite,
+                        cells: [command, 0],
+                        alone: if command == 1 { &[0, 1] } else { &[0] },
+                        budget: run.budget,
+                        least: servers.learned.least_window(),
+                        sharing,
+                        seed: run.seed,
+                    };
+                    let (cpus, servers) = (&cpus[..], Some(&*servers));
+                    let context = Context { registry, programs, cpus, hosts: &run.hosts, servers };
+                    pair.measure([&mut *a, &mut *b], context, stages).map_err(Error::from)
+                }
+                learned => learned.map(|_| Vec::new()),
+            };
+            all.written.extend([a.written(), b.written()].concat());
+            let begin = a.now();
+            let stopped = on_both([&mut *a, &mut *b], false, |lab, _| lab.stop());
+            let stop = a.now().since(begin);
+            // Of two errors, the first one is the cause.
+            let mut measured = measured?;
+            stopped.into_iter().collect::<Result<(), LabError>>()?;
+            if let Some(unit) = measured.last_mut() {
+                unit.stages.insert(Stage::Stop, stop);
+            }
+            all.units.extend(measured);
+        }
+        Ok(all)
+    }
+
     /// Makes every trial of the suite's rounds that the journal lacks. A round that has begun is finished; no
     /// further one begins that does not fit into a budget.
     ///
@@ -62,7 +210,7 @@ impl Session {
                 self.progress.done();
                 continue;
             }
-            let of_rounds = || seconds(&self.run, &self.timings, &open[index..]);
+            let of_rounds = || times::seconds(&self.run, &self.timings, &open[index..]);
             let of_suite = self
                 .run
                 .budget
@@ -103,20 +251,6 @@ impl Session {
     fn is_gate_of_servers(&self) -> bool {
         let is_gate = |plan: &PlannedComparison| plan.kind == ComparisonKind::Gate;
         self.run.servers().is_some() && self.run.policy().verdict().is_some_and(is_gate)
-    }
-
-    /// How many suites follow this one, and the most seconds that they take, without their builds.
-    fn later(&self, suite: usize) -> (usize, f64) {
-        let last = self.run.suites.len() - 1;
-        let seconds = match self.run.budget {
-            Some(_) => self.questions().seconds_left(last) - self.questions().seconds_left(suite),
-            None => {
-                let after = suite + 1..=last;
-                let steps: Vec<Step> = after.flat_map(|index| plan::order_of(&self.run, index)).collect();
-                seconds_in_all(&self.run, &self.timings, &steps)[1]
-            }
-        };
-        (last - suite, seconds)
     }
 
     /// Makes one trial or unit and appends it to the journal.
@@ -173,127 +307,5 @@ impl Session {
     /// The units of two cells so far.
     fn together(&self) -> impl Iterator<Item = &Unit> {
         self.made.units.iter().filter(|unit| !unit.sides.is_one())
-    }
-
-    /// The units of these cells so far.
-    pub(super) fn units(&self, suite: usize, sides: Sides) -> impl Iterator<Item = &Unit> {
-        self.made.units.iter().filter(move |unit| unit.suite == suite && unit.sides == sides)
-    }
-
-    /// The sharing of all units of a pair: by its table, or, of builds and commands, by their warm-up units.
-    /// Turns are right for all (docs/decisions/pairs.md).
-    fn sharing_of(&self, step: &Step) -> Sharing {
-        let suite = &self.run.suites[step.suite];
-        let mut earlier = self.units(step.suite, step.sides).filter(|unit| !unit.warmup);
-        let earlier = earlier.find_map(|unit| Some(unit.together()?.sharing));
-        let (cell, is_probe) = (step.sides.cell(), step.sides.probed().is_some());
-        let other = step.sides.beside().unwrap_or(cell);
-        let [of_cell, of_other] = [cell, other].map(|cell| suite.cells[cell].pairs);
-        let of_table = of_cell.filter(|_| of_cell == of_other && !is_probe);
-        // Side by side, the other side of a probe would get what is taken.
-        let can_share = self.can_share() && !is_probe;
-        earlier.unwrap_or_else(|| match of_table {
-            Some(Sharing::Alternating) => Sharing::Alternating,
-            _ if !is_probe && self.servers.as_ref().and_then(Servers::turn).is_some() => Sharing::Alternating,
-            _ if !can_share => Sharing::Turns,
-            Some(sharing) => sharing,
-            None if !self.run.policy().is_sequential() => Sharing::Turns,
-            None if step.warmup => Sharing::Together,
-            None if cell == other => self.as_most_pairs(step.suite, other),
-            None => self.by_warm_up(step.suite, [cell, other]),
-        })
-    }
-
-    /// A control is measured as most of the pairs are whose baseline it is, so that it has their bias.
-    fn as_most_pairs(&self, suite: usize, baseline: usize) -> Sharing {
-        let planned = &self.run.suites[suite];
-        let pairs = planned.pairs.iter().filter(|pair| pair.no_duet.is_none());
-        let pairs = pairs.filter_map(|pair| planned.places(pair));
-        let others = pairs.filter(|[cell, other]| cell != other && *other == baseline);
-        let found: Vec<Sharing> = others.map(|pair| self.by_warm_up(suite, pair)).collect();
-        let in_turns = found.iter().filter(|sharing| **sharing == Sharing::Turns).count();
-        if 2 * in_turns > found.len() { Sharing::Turns } else { Sharing::Together }
-    }
-
-    /// By a pair's warm-up unit, which runs side by side, and the first trial of each cell. A pair without
-    /// them takes turns, which is right for all.
-    fn by_warm_up(&self, suite: usize, cells: [usize; 2]) -> Sharing {
-        let warm = self.units(suite, Sides::Two(cells)).find_map(Unit::both);
-        let [cell, other] = cells.map(|cell| self.units(suite, Sides::One(cell)).find_map(Unit::measurement));
-        let likeness = if self.servers.is_some() { Likeness::OF_COMMANDS } else { Likeness::OF_BUILDS };
-        match (warm, cell, other) {
-            (Some(sides), Some(cell), Some(other)) => sharing(sides, [cell, other], likeness),
-            _ => Sharing::Turns,
-        }
-    }
-}
-
-/// Seconds that the steps take, if earlier trials of every cell are known.
-fn seconds(run: &Run, timings: &Timings, steps: &[Step]) -> Option<f64> {
-    let time = |step: &Step| {
-        let suite = &run.suites[step.suite];
-        match step.sides {
-            Sides::One(cell) => timings.seconds(suite, cell),
-            _ => Some(timings.seconds_of_pair(suite, step.sides)),
-        }
-    };
-    steps.iter().map(time).sum()
-}
-
-/// Seconds of a step; `Err` is a guess: there is no earlier trial of the cell.
-pub fn seconds_or_guess(run: &Run, timings: &Timings, step: &Step) -> Result<f64, f64> {
-    let known = seconds(run, timings, std::slice::from_ref(step));
-    known.ok_or_else(|| guess(&run.suites[step.suite], step.sides.cell()))
-}
-
-/// Seconds of these steps of a run: the rounds, and at most, with the units that may follow in their suites.
-pub fn seconds_in_all(run: &Run, timings: &Timings, steps: &[Step]) -> [f64; 2] {
-    let of_suite = |(index, suite): (usize, &PlannedSuite)| {
-        let mut of_suite = steps.iter().filter(|step| step.suite == index).peekable();
-        if of_suite.peek().is_none() {
-            return [0.0; 2];
-        }
-        let time = |step: &Step| seconds_or_guess(run, timings, step).unwrap_or_else(|guess| guess);
-        let rounds: f64 = of_suite.map(time).sum();
-        [rounds, suite.precision.map_or(rounds, |precision| rounds.max(precision.time.as_secs_f64()))]
-    };
-    let sum = |[low, high]: [f64; 2], [rounds, most]: [f64; 2]| [low + rounds, high + most];
-    run.suites.iter().enumerate().map(of_suite).fold([0.0; 2], sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::Choice;
-    use crate::suite;
-    use crate::system::Registry;
-    use std::path::Path;
-
-    /// Seconds of a unit whose load alternates, with the start of its systems, on two CPUs.
-    const ALTERNATING: f64 = 2.4;
-    const QUARTER_OF_AN_HOUR: f64 = 900.0;
-
-    #[test]
-    fn a_run_in_full_fits_into_a_quarter_of_an_hour_and_has_a_competitor_in_each_table() {
-        let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let registry = Registry::load(&home).unwrap();
-        let timings = Timings::default();
-        for suite in suite::load_all(&home).unwrap().iter().filter(|suite| !suite.file.apart) {
-            let suites = plan::suites(std::slice::from_ref(suite), &registry, &Choice::default()).unwrap();
-            let run = Run { suites, ..Run::default() };
-            let time = |step: &Step| {
-                let alternates = run.suites[0].cells[step.sides.cell()].pairs == Some(Sharing::Alternating);
-                match step.sides.beside() {
-                    Some(_) if alternates => ALTERNATING,
-                    _ => seconds_or_guess(&run, &timings, step).unwrap_or_else(|guess| guess),
-                }
-            };
-            let steps = plan::order(&run);
-            let seconds: f64 = steps.iter().map(time).sum();
-            assert!(seconds < QUARTER_OF_AN_HOUR, "{}: {seconds} s", suite.name);
-            let most = run.suites[0].precision.unwrap().time.as_secs_f64();
-            assert!(most < QUARTER_OF_AN_HOUR, "{}: {most} s", suite.name);
-            assert!(run.suites[0].tables.iter().all(|table| table.cells.len() > 1), "{}", suite.name);
-        }
     }
 }

@@ -9,16 +9,17 @@ mod capacity;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod measure;
-mod prepare;
 mod remarks;
+mod sharing;
 mod stored;
+mod times;
 mod why;
 mod written;
 
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_stored;
-pub use measure::{seconds_in_all, seconds_or_guess};
 pub use stored::again;
+pub use times::{seconds_in_all, seconds_or_guess};
 pub use why::Why;
 
 use crate::error::Error;
