@@ -4,18 +4,22 @@
 //! is a fresh pair of processes with one window, in a comparison with several, one after the other, each with
 //! connections of its own; the order in which the sides start is random.
 
-use super::launch::Launches;
-use super::windows::{Manner, Windows};
-use super::{Context, Stages, Stopped, prepare, warm_up};
+use super::launch::{Launches, TimedWindow};
+use super::windows::{ALTERNATION, GUARD, GUARD_OF_SLICE, Manner, SLICE};
+use super::{Context, Stages, Stopped, failed, measure, prepare, warm_up};
 use crate::lab::pair::{Pair, on_both};
-use crate::lab::{Lab, LabError, Label};
+use crate::lab::protocol::Turns;
+use crate::lab::{BrakeForce, Lab, LabError, Label};
 use crate::measurement::{
-    ColdStart, Found, Outcome, PlannedCell, PlannedSuite, Probe, SecondLoadRate, Sharing, Sides, Stage,
-    Together, Unit,
+    ColdStart, Found, Measurement, Outcome, PlannedCell, PlannedSuite, Probe, RequestWindow, SecondLoadRate,
+    Sharing, SideWindow, Sides, Stage, Together, Unit,
 };
 use crate::parameters::Parameters;
 use crate::plan::Step;
-use linerate_contract::Nanos;
+use crate::stats::bound::strangers;
+use crate::stats::outliers::stolen;
+use crate::subject::Servers;
+use linerate_contract::{Alternation, Nanos, Role, clock};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeMap;
@@ -26,6 +30,15 @@ pub const PROBE_SHARE: f64 = 0.2;
 
 /// Starts of a server in a unit that may fail before another one.
 const MOST_FAILED_STARTS: usize = 2;
+
+/// A turn is short against noise, which is common to what happens within a fraction of a second, and long
+/// against the refill of caches after it: in turns of 1 ms a relay of several processes lost a quarter of
+/// its rate (docs/decisions/pairs.md).
+const TURN: Nanos = Nanos(30_000_000);
+/// The part of a turn that does not count, of servers that run already.
+const GUARDS_OF_TURN: u64 = 6;
+/// From the schedule of turns to the first of them: both clients have been started by then.
+const FIRST_TURN: Nanos = Nanos(5_000_000);
 
 /// Measures one unit of a pair. With a `second` load, its open loop follows on the same launch,
 /// and is a unit of its own.
@@ -158,4 +171,180 @@ pub(super) fn both_stages<T: Send>(
     }
     longest.into_iter().for_each(|(stage, time)| *stages.entry(stage).or_default() += time);
     Ok([one?, two?])
+}
+
+/// The windows of a unit of two cells.
+pub(super) struct Windows<'a> {
+    context: Context<'a>,
+    cells: [&'a PlannedCell; 2],
+    sharing: Sharing,
+    /// Open loops that alternate.
+    is_paced: bool,
+    windows: u32,
+    length: Nanos,
+    probe: Option<Probe>,
+    random: Pcg64Mcg,
+}
+
+impl<'a> Windows<'a> {
+    pub(super) fn new(
+        context: Context<'a>,
+        cells: [&'a PlannedCell; 2],
+        manner: Manner,
+        probe: Option<Probe>,
+        random: Pcg64Mcg,
+    ) -> Self {
+        let in_seconds = cells.iter().any(|cell| counts_whole_seconds(context, cell));
+        let sharing = manner.sharing;
+        let is_paced = sharing == Sharing::Alternating && cells.iter().all(|cell| cell.is_paced_in_turns());
+        let (windows, length) = manner.windows(in_seconds, is_paced);
+        Self { context, cells, sharing, is_paced, windows, length, probe, random }
+    }
+
+    /// The processes of both sides.
+    pub(super) fn launches(&mut self, is_warmup: bool) -> Result<[Launches; 2], Stopped> {
+        let Self { sharing, is_paced, length, .. } = *self;
+        let (turn, guard) = match self.context.servers.and_then(Servers::turn) {
+            _ if is_paced => (SLICE, GUARD_OF_SLICE),
+            Some(turn) => (turn, Nanos(turn.0 / GUARDS_OF_TURN)),
+            None => (ALTERNATION, GUARD),
+        };
+        let seed = self.random.random();
+        let window = |second| TimedWindow {
+            length,
+            sharing: Some(sharing),
+            second,
+            may_starve: is_warmup && sharing == Sharing::Together,
+            alternation: (sharing == Sharing::Alternating).then_some(Alternation {
+                length_ns: turn,
+                guard_ns: guard,
+                seed,
+                second,
+            }),
+        };
+        let of = |side: usize| {
+            let launches = Launches::new(self.context, self.cells[side], Some(window(side == 1)));
+            launches.map_err(|reason| failed(Stage::Start, reason, String::new()))
+        };
+        Ok([of(0)?, of(1)?])
+    }
+
+    /// Makes the windows, one after the other, and adds their time to the stages.
+    pub(super) fn measure(
+        &mut self,
+        [a, b]: Pair<'_>,
+        launches: &[Launches; 2],
+        stages: &mut BTreeMap<Stage, Nanos>,
+    ) -> Result<Vec<Window>, Stopped> {
+        // What runs elsewhere cannot be stopped: without alternating clients, first one side has its window,
+        // then the other.
+        let can_stop = self.context.servers.is_none_or(Servers::are_started_here);
+        let one_by_one = !can_stop && self.sharing != Sharing::Alternating;
+        let mut all = Vec::new();
+        for _ in 0..self.windows {
+            if self.sharing == Sharing::Turns && !one_by_one {
+                let (start, seed) = (clock::now() + FIRST_TURN, self.random.random());
+                a.take_turns(Turns { start, length: TURN, seed, second: false });
+                b.take_turns(Turns { start, length: TURN, seed, second: true });
+            }
+            if let Some(Probe { role, side, share }) = self.probe {
+                let braked = if side == 0 { &mut *a } else { &mut *b };
+                braked.brake(BrakeForce { role, share });
+            }
+            let begin = a.now();
+            let of_side = |lab: &mut dyn Lab, side: usize| {
+                measure(lab, &launches[side], false)
+                    .map_err(|error| Stopped::from_error(Stage::Measure, error))
+            };
+            let second_first = self.random.random();
+            let [one, two] = match (one_by_one, second_first) {
+                (false, _) => on_both([&mut *a, &mut *b], second_first, of_side),
+                (true, false) => [of_side(&mut *a, 0), of_side(&mut *b, 1)],
+                (true, true) => {
+                    let two = of_side(&mut *b, 1);
+                    [of_side(&mut *a, 0), two]
+                }
+            };
+            *stages.entry(Stage::Measure).or_insert(Nanos::ZERO) += a.now().since(begin);
+            all.push(Window::new([one?, two?], self.is_paced, one_by_one));
+        }
+        Ok(all)
+    }
+
+    /// The unit, which began at a time since the start of the run.
+    ///
+    /// # Errors
+    /// The run cannot go on.
+    pub(super) fn unit(
+        self,
+        step: &Step,
+        at: Nanos,
+        measured: Result<Vec<Window>, Stopped>,
+        stages: BTreeMap<Stage, Nanos>,
+    ) -> Result<Unit, LabError> {
+        let (outcome, all) = match measured {
+            Ok(all) => (Outcome::Ok, all),
+            Err(stopped) => (stopped.outcome()?, Vec::new()),
+        };
+        let [strangers, stolen] = [0, 1].map(|of| mean(all.iter().map(|window| window.others[of])));
+        let windows: Vec<[SideWindow; 2]> = all.into_iter().map(|window| window.sides).collect();
+        let sides = windows
+            .iter()
+            .cloned()
+            .reduce(|[a, b], [next_of_a, next_of_b]| [a.followed_by(&next_of_a), b.followed_by(&next_of_b)]);
+        let windows = if windows.len() > 1 { windows } else { Vec::new() };
+        let Self { sharing, probe, .. } = self;
+        let together = Together { probe, sides, windows, strangers, stolen, ..Together::new(sharing) };
+        let Step { suite, sides, number, warmup, .. } = *step;
+        Ok(Unit { suite, number, warmup, at, outcome, stages, ..Unit::new(sides, together.into()) })
+    }
+}
+
+/// One window of both sides.
+pub(super) struct Window {
+    sides: [SideWindow; 2],
+    /// The shares of the CPUs' time that processes of neither side had, and that the hypervisor took.
+    others: [Option<f64>; 2],
+}
+
+impl Window {
+    fn new([one, two]: [(Measurement, Option<Nanos>); 2], is_paced: bool, one_by_one: bool) -> Self {
+        // On other machines there are other CPUs, and windows one after the other.
+        let both = [&one.0, &two.0];
+        let others = if one_by_one { [None; 2] } else { [strangers(both), stolen(both)] };
+        Self { others, sides: [side(one, is_paced), side(two, is_paced)] }
+    }
+}
+
+/// The mean of shares; `None` where one is not known, or without any.
+fn mean(shares: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let shares: Vec<f64> = shares.collect::<Option<_>>()?;
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
+fn counts_whole_seconds(context: Context<'_>, cell: &PlannedCell) -> bool {
+    let client = cell.systems.iter().find(|system| system.role == Role::Client);
+    client.is_some_and(|client| {
+        context.registry.variant(&client.name, Role::Client).is_ok_and(|client| client.counts_whole_seconds())
+    })
+}
+
+fn side((measurement, brake): (Measurement, Option<Nanos>), is_paced: bool) -> SideWindow {
+    SideWindow {
+        elapsed: measurement.counted.unwrap_or(measurement.elapsed),
+        uncounted: measurement.uncounted,
+        operations: measurement.operations,
+        bytes: measurement.bytes,
+        errors: measurement.errors,
+        latency: measurement.latency.filter(|_| is_paced),
+        requests: measurement.requests.into_iter().map(|one| of_window(one, is_paced)).collect(),
+        cpu: measurement.cpu,
+        counts: measurement.counts,
+        brake,
+        cold_start: None,
+    }
+}
+
+fn of_window(request: RequestWindow, is_paced: bool) -> RequestWindow {
+    RequestWindow { latency: request.latency.filter(|_| is_paced), ..request }
 }

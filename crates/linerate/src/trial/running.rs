@@ -1,8 +1,9 @@
 //! The first measurements of a pair of commands: what was started to learn about them is warm, so that the
 //! trials alone and the unit that decides how both share the CPUs need no start of their own.
 
+use super::duet::Windows;
 use super::launch::{Launches, TimedWindow, alone};
-use super::windows::{Manner, Windows};
+use super::windows::Manner;
 use super::{Context, Stages, measure};
 use crate::lab::pair::Pair;
 use crate::lab::{Lab, LabError};
