@@ -1,16 +1,18 @@
 //! From a cell to command lines: addresses, pins, rendered configs, specs. Nothing is started here.
 
 mod address;
-mod setting;
+mod checks;
+mod role;
 
-use super::work::{TOLERATED_ERRORS, Timing, Work, most_failures};
-use super::{Context, output, progress};
+use super::Context;
+use super::work::{Timing, Work};
+use crate::authority::Authority;
 use crate::lab::hosts::CPUS_OF_HOST;
 use crate::lab::namespaces::READY_DEADLINE;
 use crate::lab::pair::SLICE;
 use crate::lab::protocol::File;
-use crate::lab::{ClientRun, DOCROOT, Launch};
-use crate::measurement::{LabFlag, Measurement, PlannedCell, Sharing};
+use crate::lab::{DOCROOT, Launch, Ready};
+use crate::measurement::{LabFlag, PlannedCell, Sharing};
 use crate::parameters::Parameters;
 use crate::path::NetworkPath;
 use crate::pins::{self, Pins};
@@ -18,17 +20,17 @@ use crate::placement;
 use crate::stats::check::{LONGEST_STALL, LONGEST_STALL_WITH_LOSS};
 use crate::subject::Server;
 use crate::system::manifest::{OutputPatterns, Verifier};
-use crate::system::{SystemVariant, VERIFIER};
-use linerate_contract::{Alternation, Layer, Nanos, Role, Spec, Workload};
-use setting::{Seat, Setting};
-use std::path::Path;
+use crate::system::{SystemVariant, VERIFIER, template};
+use address::Addresses;
+use checks::{is_search, is_steady};
+use linerate_contract::{Alternation, Nanos, Role};
+use role::Seat;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// In the timed part, the checksum of every 16th response is compared; status and length of each.
 const SAMPLE_EVERY: u64 = 16;
-
-/// Operations a second of an open loop whose gaps are far below a fifth of any window.
-const STEADY_RATE: u64 = 1_000;
 
 /// All processes of a trial.
 pub(super) struct Launches {
@@ -178,36 +180,6 @@ impl Launches {
         })
     }
 
-    /// An error unless the client did its work, and worked for its time.
-    pub(super) fn check(&self, measurement: &Measurement) -> Result<(), String> {
-        let work = if self.overshoots { self.work.with_overshoot(measurement) } else { self.work };
-        let tolerated = self.tolerated_errors.unwrap_or(TOLERATED_ERRORS);
-        work.check(measurement, tolerated).map_err(|reason| reason + &self.failing(measurement))?;
-        if self.may_starve {
-            Ok(())
-        } else {
-            self.work.check_time(measurement, self.timing, self.longest_stall)
-        }
-    }
-
-    /// The request with most failures of several, for the end of a reason.
-    fn failing(&self, measurement: &Measurement) -> String {
-        let spec = self.client.process.as_ref().and_then(|(_, words)| Spec::parse(words.first()?).ok());
-        spec.map_or_else(String::new, |spec| most_failures(&spec.requests, measurement))
-    }
-
-    /// An error if the server made no progress for a fifth of the time.
-    pub(super) fn check_progress(
-        &self,
-        progress: &[(Nanos, u64)],
-        measurement: &Measurement,
-    ) -> Result<(), String> {
-        if !self.is_steady || self.may_starve {
-            return Ok(());
-        }
-        progress::check(progress, measurement.elapsed, measurement.operations, self.output.is_some())
-    }
-
     /// Files for all roles: the page, if the layer has one.
     pub(super) fn shared_files(&self) -> Vec<File> {
         let page = self.page.iter().cloned();
@@ -263,43 +235,133 @@ impl Launches {
         let own = self.systems.iter().find(|launch| launch.user.is_some() && !launch.is_companion)?;
         Some(own.ready_within.unwrap_or(READY_DEADLINE).into())
     }
-
-    /// No operation of the verification may fail. The longest of its latencies is that of the first one.
-    pub(super) fn check_verified(&self, run: &ClientRun) -> Result<Nanos, String> {
-        let verified = self.read_as(self.verifier_output.as_ref(), run)?;
-        // A client that verifies itself sends whole writes, and may stop counting before the last one has
-        // arrived.
-        if self.verifier_output.is_some() {
-            return if verified.bytes.0 > 0 { Ok(verified.elapsed) } else { Err("nothing arrived".into()) };
-        }
-        self.verify.check_all_good(&verified)?;
-        let longest = verified.latency.and_then(|latency| latency.percentile(100.0));
-        Ok(longest.map_or(verified.elapsed, Nanos))
-    }
-
-    /// Reads the output of the measuring client.
-    pub(super) fn read(&self, run: &ClientRun) -> Result<Measurement, String> {
-        self.read_as(self.output.as_ref(), run)
-    }
-
-    fn read_as(&self, output: Option<&OutputPatterns>, run: &ClientRun) -> Result<Measurement, String> {
-        match output {
-            None => output::read_contract(run),
-            Some(patterns) => output::read_foreign(patterns, run, self.size),
-        }
-    }
 }
 
-/// Whether the client searches for the highest rate.
-fn is_search(cell: &PlannedCell, client: SystemVariant<'_>) -> bool {
-    cell.options.contains_key("search") || client.variant.options.contains_key("search")
+/// Parts that all roles of a trial share.
+struct Setting<'a> {
+    context: Context<'a>,
+    cell: &'a PlannedCell,
+    pins: &'a Pins,
+    addresses: Addresses,
+    authority: Option<Authority>,
+    /// True if the relay has the certificate, and the server no TLS.
+    relay_ends_tls: bool,
+    slice: Option<Nanos>,
+    /// The user's own server of the cell, and the side of the unit.
+    own: Option<(Server<'a>, usize)>,
 }
 
-/// Whether the server of a cell sends packets all the time. One that only receives datagrams does not; its
-/// rate is what it received, by the whole time. In an open loop of few operations it pauses between them.
-fn is_steady(cell: &PlannedCell, parameters: &Parameters) -> bool {
-    let only_receives = cell.layer == Layer::Udp && cell.workload == Workload::Stream;
-    !only_receives && cell.layer != Layer::None && parameters.rate.is_none_or(|rate| rate >= STEADY_RATE)
+impl<'a> Setting<'a> {
+    fn new(
+        context: Context<'a>,
+        cell: &'a PlannedCell,
+        pins: &'a Pins,
+        relays: &[SystemVariant<'_>],
+        slice: Option<Nanos>,
+        own: Option<(Server<'a>, usize)>,
+    ) -> Result<Self, String> {
+        let authority = Authority::for_layer(cell.layer)?;
+        Ok(Self {
+            context,
+            cell,
+            pins,
+            addresses: Addresses::new(
+                &cell.path,
+                relays,
+                context.hosts,
+                own.and_then(|(server, side)| server.address(side)),
+            ),
+            authority,
+            relay_ends_tls: relays.iter().any(|relay| relay.variant.terminates_tls),
+            slice,
+            own,
+        })
+    }
+
+    /// The user's own server with its companions, in the order in which they are started.
+    fn own_server(&self) -> Vec<Launch> {
+        let launches = |(server, side): (Server<'_>, usize)| server.launches(self.pins, self.slice, side);
+        self.own.map(launches).unwrap_or_default()
+    }
+
+    /// A role's process, with these parameters.
+    fn launch(
+        &self,
+        chosen: SystemVariant<'_>,
+        seat: Seat,
+        parameters: &Parameters,
+        check_every: u64,
+        window: Option<TimedWindow>,
+    ) -> Result<Launch, String> {
+        let (role, folder) = (seat.role, seat.folder());
+        let mut spec = self.spec(chosen, seat, parameters, check_every);
+        if let Some(window) = window.filter(|_| role == Role::Client) {
+            (spec.duration_ns, spec.alternation) = (Some(window.length), window.alternation);
+            self.repeat(&mut spec, window.sharing);
+        }
+        let values = self.values(chosen, seat, &folder, parameters, &spec);
+        let variant = chosen.variant;
+        let place = |what: &str| format!("systems/{}/{what}", chosen.system.name);
+        let manifest = place("system.toml");
+        let render_all = |key: &str, arguments: &[String]| -> Result<Vec<String>, String> {
+            let place = format!("{manifest}: variants.{}.{key}", chosen.name);
+            arguments.iter().map(|argument| template::render(&place, argument, &values)).collect()
+        };
+        let mut files = Vec::new();
+        for config in &variant.configs {
+            let text = fs::read_to_string(chosen.system.folder.join(config))
+                .map_err(|e| format!("{}: {e}", place(config)))?;
+            files.push(File {
+                path: folder.join(config),
+                contents: template::render(&place(config), &text, &values)?,
+            });
+        }
+        let mut setup = Vec::new();
+        for command in &variant.setup {
+            let words = render_all("setup", command)?;
+            let (program, arguments) =
+                words.split_first().ok_or_else(|| format!("{manifest}: an empty setup command"))?;
+            setup.push((PathBuf::from(program), arguments.to_vec()));
+        }
+        let process = match &variant.start {
+            None => None,
+            Some(start) => {
+                let arguments = start.arguments(role).ok_or_else(|| {
+                    format!("{manifest}: variants.{}.start has nothing for a {role}", chosen.name)
+                })?;
+                let program =
+                    self.context.programs.command_line(role, chosen.name, self.build_of(seat)).cloned();
+                let located = || Some((crate::lab::program::locate(chosen.program()?)?, Vec::new()));
+                let (program, mut words) = program
+                    .or_else(located)
+                    .ok_or_else(|| format!("{manifest}: `{}` has no program to start", chosen.name))?;
+                words.extend(render_all("start", arguments)?);
+                Some((program, words))
+            }
+        };
+        Ok(Launch {
+            role,
+            system: chosen.name.to_owned(),
+            host: self.host(seat),
+            folder,
+            files,
+            setup,
+            process,
+            ready_within: None,
+            ready: if role == Role::Client { Ready::Event } else { variant.ready },
+            stop: variant.stop,
+            port: match role {
+                Role::Relay => self.addresses.of_relay(0)[0].port(),
+                _ => self.addresses.server.port(),
+            },
+            cpus: self.pins.cpus.get(&role).cloned().unwrap_or_default(),
+            is_companion: false,
+            own_session: self.pins.has_own(role),
+            slice: self.slice,
+            tuns: role == Role::Server && self.cell.path.has_two_tuns(),
+            user: None,
+        })
+    }
 }
 
 /// The CPUs of the cell: the number of its parameter `cpus`, on each host; without it, all.

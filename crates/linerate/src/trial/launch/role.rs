@@ -1,22 +1,15 @@
-//! One role of a trial: its spec, its rendered configs, its command line.
+//! One role of a trial: its spec, its host, and the values in its templates.
 
-use super::TimedWindow;
-use super::address::Addresses;
-use crate::authority::Authority;
-use crate::lab::Ready;
-use crate::lab::protocol::{File, HostName, address};
-use crate::lab::{DOCROOT, Launch, SCRATCH};
-use crate::measurement::{DEFAULT_BUILD, PlannedCell, PlannedSystem, Sharing};
+use super::Setting;
+use crate::lab::protocol::{HostName, address};
+use crate::lab::{DOCROOT, SCRATCH};
+use crate::measurement::{DEFAULT_BUILD, PlannedSystem, Sharing};
 use crate::parameters::Parameters;
 use crate::path::{Device, NetworkPath};
-use crate::pins::Pins;
-use crate::subject::Server;
 use crate::system::{SystemVariant, template};
-use crate::trial::Context;
 use linerate_contract::{Arrival, Expect, Layer, Nanos, Role, Spec, Tls, Workload, page};
 use linerate_proto::h2::server::rpc_response;
 use std::collections::BTreeMap;
-use std::fs;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +33,7 @@ const LONGEST_IN_TURNS: u64 = 32 << 20;
 /// A role, and which one of it: a path may have several relays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seat {
-    role: Role,
+    pub(super) role: Role,
     /// Counted from the client, from 0.
     index: usize,
 }
@@ -54,7 +47,7 @@ impl Seat {
     }
 
     /// The working folder of the seat.
-    fn folder(self) -> PathBuf {
+    pub(super) fn folder(self) -> PathBuf {
         match self.index {
             0 => PathBuf::from(self.role.to_string()),
             index => PathBuf::from(format!("{}-{}", self.role, index + 1)),
@@ -62,53 +55,7 @@ impl Seat {
     }
 }
 
-/// Parts that all roles of a trial share.
-pub(super) struct Setting<'a> {
-    context: Context<'a>,
-    cell: &'a PlannedCell,
-    pins: &'a Pins,
-    addresses: Addresses,
-    authority: Option<Authority>,
-    /// True if the relay has the certificate, and the server no TLS.
-    relay_ends_tls: bool,
-    slice: Option<Nanos>,
-    /// The user's own server of the cell, and the side of the unit.
-    own: Option<(Server<'a>, usize)>,
-}
-
-impl<'a> Setting<'a> {
-    pub(super) fn new(
-        context: Context<'a>,
-        cell: &'a PlannedCell,
-        pins: &'a Pins,
-        relays: &[SystemVariant<'_>],
-        slice: Option<Nanos>,
-        own: Option<(Server<'a>, usize)>,
-    ) -> Result<Self, String> {
-        let authority = Authority::for_layer(cell.layer)?;
-        Ok(Self {
-            context,
-            cell,
-            pins,
-            addresses: Addresses::new(
-                &cell.path,
-                relays,
-                context.hosts,
-                own.and_then(|(server, side)| server.address(side)),
-            ),
-            authority,
-            relay_ends_tls: relays.iter().any(|relay| relay.variant.terminates_tls),
-            slice,
-            own,
-        })
-    }
-
-    /// The user's own server with its companions, in the order in which they are started.
-    pub(super) fn own_server(&self) -> Vec<Launch> {
-        let launches = |(server, side): (Server<'_>, usize)| server.launches(self.pins, self.slice, side);
-        self.own.map(launches).unwrap_or_default()
-    }
-
+impl Setting<'_> {
     /// Content of the servers, if the layer has pages.
     pub(super) fn page(&self) -> Option<String> {
         let size = self.cell.parameters.size.unwrap_or(0);
@@ -126,7 +73,13 @@ impl<'a> Setting<'a> {
         path
     }
 
-    fn spec(&self, chosen: SystemVariant<'_>, seat: Seat, parameters: &Parameters, check_every: u64) -> Spec {
+    pub(super) fn spec(
+        &self,
+        chosen: SystemVariant<'_>,
+        seat: Seat,
+        parameters: &Parameters,
+        check_every: u64,
+    ) -> Spec {
         let role = seat.role;
         let small = |number: Option<u64>| number.and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
         let mut spec = Spec::new(role, self.cell.layer, self.cell.workload);
@@ -209,7 +162,7 @@ impl<'a> Setting<'a> {
 
     /// Counted work is repeated until the window is over. In a duet, a stream over TCP in one direction needs
     /// no count; but behind a stack in a process the end of a stream may not reach the server.
-    fn repeat(&self, spec: &mut Spec, sharing: Option<Sharing>) {
+    pub(super) fn repeat(&self, spec: &mut Spec, sharing: Option<Sharing>) {
         let options = &self.cell.options;
         let is_plain = self.cell.layer == Layer::Tcp
             && !matches!(self.cell.path.device, Device::Tun | Device::TunPair)
@@ -236,94 +189,15 @@ impl<'a> Setting<'a> {
         (self.cell.workload == Workload::Stream && parameters.seconds.is_some()).then_some(SAMPLES)
     }
 
-    /// A role's process, with these parameters.
-    pub(super) fn launch(
-        &self,
-        chosen: SystemVariant<'_>,
-        seat: Seat,
-        parameters: &Parameters,
-        check_every: u64,
-        window: Option<TimedWindow>,
-    ) -> Result<Launch, String> {
-        let (role, folder) = (seat.role, seat.folder());
-        let mut spec = self.spec(chosen, seat, parameters, check_every);
-        if let Some(window) = window.filter(|_| role == Role::Client) {
-            (spec.duration_ns, spec.alternation) = (Some(window.length), window.alternation);
-            self.repeat(&mut spec, window.sharing);
-        }
-        let values = self.values(chosen, seat, &folder, parameters, &spec);
-        let variant = chosen.variant;
-        let place = |what: &str| format!("systems/{}/{what}", chosen.system.name);
-        let manifest = place("system.toml");
-        let render_all = |key: &str, arguments: &[String]| -> Result<Vec<String>, String> {
-            let place = format!("{manifest}: variants.{}.{key}", chosen.name);
-            arguments.iter().map(|argument| template::render(&place, argument, &values)).collect()
-        };
-        let mut files = Vec::new();
-        for config in &variant.configs {
-            let text = fs::read_to_string(chosen.system.folder.join(config))
-                .map_err(|e| format!("{}: {e}", place(config)))?;
-            files.push(File {
-                path: folder.join(config),
-                contents: template::render(&place(config), &text, &values)?,
-            });
-        }
-        let mut setup = Vec::new();
-        for command in &variant.setup {
-            let words = render_all("setup", command)?;
-            let (program, arguments) =
-                words.split_first().ok_or_else(|| format!("{manifest}: an empty setup command"))?;
-            setup.push((PathBuf::from(program), arguments.to_vec()));
-        }
-        let process = match &variant.start {
-            None => None,
-            Some(start) => {
-                let arguments = start.arguments(role).ok_or_else(|| {
-                    format!("{manifest}: variants.{}.start has nothing for a {role}", chosen.name)
-                })?;
-                let program =
-                    self.context.programs.command_line(role, chosen.name, self.build_of(seat)).cloned();
-                let located = || Some((crate::lab::program::locate(chosen.program()?)?, Vec::new()));
-                let (program, mut words) = program
-                    .or_else(located)
-                    .ok_or_else(|| format!("{manifest}: `{}` has no program to start", chosen.name))?;
-                words.extend(render_all("start", arguments)?);
-                Some((program, words))
-            }
-        };
-        Ok(Launch {
-            role,
-            system: chosen.name.to_owned(),
-            host: self.host(seat),
-            folder,
-            files,
-            setup,
-            process,
-            ready_within: None,
-            ready: if role == Role::Client { Ready::Event } else { variant.ready },
-            stop: variant.stop,
-            port: match role {
-                Role::Relay => self.addresses.of_relay(0)[0].port(),
-                _ => self.addresses.server.port(),
-            },
-            cpus: self.pins.cpus.get(&role).cloned().unwrap_or_default(),
-            is_companion: false,
-            own_session: self.pins.has_own(role),
-            slice: self.slice,
-            tuns: role == Role::Server && self.cell.path.has_two_tuns(),
-            user: None,
-        })
-    }
-
     fn system(&self, seat: Seat) -> Option<&PlannedSystem> {
         self.cell.systems.iter().filter(|system| system.role == seat.role).nth(seat.index)
     }
 
-    fn build_of(&self, seat: Seat) -> &str {
+    pub(super) fn build_of(&self, seat: Seat) -> &str {
         self.system(seat).map_or(DEFAULT_BUILD, |system| &system.build)
     }
 
-    fn host(&self, seat: Seat) -> HostName {
+    pub(super) fn host(&self, seat: Seat) -> HostName {
         let path = &self.cell.path;
         match seat.role {
             Role::Client | Role::Describe => HostName::Client,
@@ -344,7 +218,7 @@ impl<'a> Setting<'a> {
         all.map(|(name, value)| (name.as_str(), value.into())).collect()
     }
 
-    fn values(
+    pub(super) fn values(
         &self,
         chosen: SystemVariant<'_>,
         seat: Seat,
