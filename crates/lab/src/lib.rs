@@ -12,10 +12,9 @@
 //! | [`scripted`] | the lab of the tests: responses from a file, no network |
 //! | `others` | CPU time that processes of others use |
 //! | `processes` | The processes of this machine, from `/proc` |
-//! | `site` | one way to raise a lab, by where its processes are |
 //! | [`host`], [`program`] | facts of a machine, its programs and folders |
 //!
-//! All labs implement [`Lab`]; all other code runs unchanged on any.
+//! All labs implement [`Lab`], and a [`Site`] raises them; all other code runs unchanged on any.
 
 pub mod agent;
 pub mod host;
@@ -28,16 +27,19 @@ mod processes;
 pub mod program;
 pub mod protocol;
 pub mod scripted;
-mod site;
 
+use hosts::{Hosts, Server, Watched};
 use linerate_contract::{Bytes, Nanos, Role};
 use linerate_model::path::NetworkPath;
-use linerate_model::{Host, LabFlag, PlannedHost, Usage};
+use linerate_model::{Host, LabFlag, Place, PlannedHost, Usage};
+use listening::Port;
+use namespaces::Namespaces;
 use protocol::{ExitStatus, File, HostName, Turns, UserProcess, WindowRecord};
 use serde::{Deserialize, Serialize};
-pub use site::Site;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The hidden subcommand with which linerate starts itself inside the namespaces.
@@ -103,6 +105,34 @@ pub trait Lab: Send + std::fmt::Debug {
     }
     /// Ends all processes and removes the topology.
     fn stop(&mut self) -> Result<(), LabError>;
+}
+
+/// Where the processes of a run are.
+#[derive(Debug, Clone)]
+pub enum Site {
+    /// All on this machine, in a network of their own or in that of the machine, beside the servers that run
+    /// already and have these ports.
+    Here(Place, Vec<Port>),
+    /// Each role on a machine.
+    Roles(Vec<PlannedHost>),
+    /// The client on this machine; the CPU time of these servers, which run already, is read.
+    Watched(Vec<Server>),
+}
+
+impl Site {
+    /// Raises the lab. `home` has the program that is copied to other machines.
+    ///
+    /// # Errors
+    /// [`LabError::Lost`]: the kernel refuses it, or a machine cannot be reached; with the remedy.
+    pub fn raise(&self, home: &Path, interrupted: Arc<AtomicBool>) -> Result<Box<dyn Lab>, LabError> {
+        Ok(match self {
+            Self::Here(place, servers) => {
+                Box::new(Namespaces::raise(place, interrupted)?.beside(servers.clone()))
+            }
+            Self::Roles(hosts) => Box::new(Hosts::raise(hosts.clone(), home, interrupted)?),
+            Self::Watched(servers) => Box::new(Watched::raise(servers, home, interrupted)?),
+        })
+    }
 }
 
 /// The first lines that a system wrote on stderr, until it was ready.
