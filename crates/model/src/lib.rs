@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`axes`], [`parameters`], [`path`] | a cell: its coordinates, its numbers, the path between its ends |
 //! | `run` | `run.json`: suites, tables, cells and pairs in their order, and the machine |
-//! | `subject`, `load`, `comparison` | what is compared, what is asked of it, and what decides |
+//! | `comparison`, `load` | what is compared, what decides, and what is asked of it |
 //! | `learned` | what was found out about the subjects before they were measured |
 //! | [`bounds`] | what the numbers of a run may be |
 //! | `place` | where processes are |
@@ -34,7 +34,6 @@ mod place;
 mod profile;
 mod published;
 mod run;
-mod subject;
 mod unit;
 pub mod url;
 
@@ -49,5 +48,4 @@ pub use place::*;
 pub use profile::*;
 pub use published::*;
 pub use run::*;
-pub use subject::*;
 pub use unit::*;
