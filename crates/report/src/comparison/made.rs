@@ -126,7 +126,7 @@ fn meanings(comparison: &ComparisonReport) -> Vec<String> {
 }
 
 /// The text that a subject wrote on stderr at its start, in one line for each of the first ones.
-pub(super) fn written(by: &WrittenBySubject) -> String {
+pub(crate) fn written(by: &WrittenBySubject) -> String {
     const MOST_LINES: usize = 3;
     const LONGEST: usize = 200;
     let line = |text: &String| {

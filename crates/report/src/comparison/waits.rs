@@ -21,7 +21,7 @@ const ONE_WRITE: &str = "it writes them in small pieces: set TCP_NODELAY, or wri
 
 /// The mean time of a response of base and head, where head waits without a busy CPU in its closed loop.
 /// Beside other processes a server may wait for a CPU.
-pub(super) fn waits(
+pub(crate) fn waits(
     pair: &JudgedPair,
     [head, base]: [&CellReport; 2],
     is_disturbed: bool,
@@ -44,7 +44,7 @@ fn is_idle(used: Option<f64>, bound_by: Option<Bottleneck>) -> bool {
 
 /// Such as "v2 waits: a response takes 10.6 ms, 26 µs of it CPU time, and CPUs are idle (baseline: 29 µs)",
 /// and the next step. Delayed acknowledgements are a cause by themselves.
-pub(super) fn waiting(cell: &ComparedCell) -> Option<(String, &'static str)> {
+pub(crate) fn waiting(cell: &ComparedCell) -> Option<(String, &'static str)> {
     if cell.waits_for_acks && cell.verdict == Verdict::Slower {
         let words = format!("{}: most responses wait 40 ms for a delayed acknowledgement", cell.id);
         return Some((words, ONE_WRITE));
