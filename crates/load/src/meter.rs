@@ -12,13 +12,9 @@ use crate::cause;
 use crate::layer::Layer;
 use crate::refusal::Refusal;
 use details::{EventCounters, Row, Split};
-use linerate_contract::{
-    Alternation, Causes, ErrorKind, Errors, HandshakeCounts, Nanos, Recorder, Spec, StreamCounts, TcpInfo,
-    Workload,
-};
+use linerate_contract::{Alternation, Done, ErrorKind, Errors, Nanos, Recorder, Spec, TcpInfo, Workload};
 use paced::PacedCounters;
 use statuses::Statuses;
-use std::collections::BTreeMap;
 
 /// The loop looks at least so often whether operations have ended: the resolution of the longest stall, and a
 /// tenth of the shortest window. Half as much would only wake an idle loop more often.
@@ -79,19 +75,10 @@ pub struct Meter {
     events: Option<Box<EventCounters>>,
     /// Operations by request, of several.
     rows: Box<[Row]>,
-    /// Version, cipher suite and library of the layer's TLS.
-    tls: Option<String>,
-    handshakes: Option<HandshakeCounts>,
-    causes: Causes,
-    /// Oddities that were accepted.
-    accepted: BTreeMap<String, u64>,
-    /// Responses of HTTP by status, and their times.
-    statuses: BTreeMap<String, u64>,
+    /// The layer's part of the result, with the causes of failures.
+    of_layer: Done,
+    /// Times of responses of HTTP by status.
     by_status: Statuses,
-    /// Connections by address, of several.
-    by_address: BTreeMap<String, u64>,
-    /// Streams of HTTP/2.
-    streams: Option<StreamCounts>,
     /// The kernel's statistics of all connections.
     tcp: Option<TcpInfo>,
     /// Only in an open loop: its histograms have a quarter of a megabyte each.
@@ -286,11 +273,7 @@ impl Meter {
 
     /// Takes what the layer has found out and counted.
     pub fn answered_by(&mut self, layer: &impl Layer) {
-        (self.tls, self.statuses) = (layer.security(), layer.statuses());
-        self.streams = layer.streams();
-        self.handshakes = layer.handshakes();
-        (self.causes, self.accepted) = (cause::take(), layer.accepted());
-        self.by_address = layer.by_address();
+        self.of_layer = Done { causes: cause::take(), ..layer.counts() };
     }
 
     /// When the window opened.

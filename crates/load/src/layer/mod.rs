@@ -7,6 +7,7 @@ pub mod echo;
 pub mod h2;
 pub mod http;
 pub mod kcp;
+mod opener;
 mod order;
 pub mod quic;
 pub mod session;
@@ -15,8 +16,7 @@ pub mod udp;
 pub mod wire;
 
 use crate::Refusal;
-use linerate_contract::{ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, TcpInfo};
-use std::collections::BTreeMap;
+use linerate_contract::{Done, ErrorKind, Nanos, Spec, TcpInfo};
 use std::os::fd::AsFd;
 use std::vec::Drain;
 
@@ -202,35 +202,10 @@ pub trait Layer: Clone + Send + Sized + 'static {
     /// wait for the response until the deadline.
     fn close(&mut self, _connection: &mut Self::Connection, _deadline: Nanos) {}
 
-    /// TLS version, cipher suite and library, once a TLS connection was established.
-    fn security(&self) -> Option<String> {
-        None
-    }
-
-    /// Handshakes of TLS, where they are counted.
-    fn handshakes(&self) -> Option<HandshakeCounts> {
-        None
-    }
-
-    /// Oddities that were accepted, by name, with their number of responses.
-    fn accepted(&self) -> BTreeMap<String, u64> {
-        BTreeMap::new()
-    }
-
-    /// Connections by the address that they went to, where there are several.
-    fn by_address(&self) -> BTreeMap<String, u64> {
-        BTreeMap::new()
-    }
-
-    /// Responses by status, where the protocol has one.
-    fn statuses(&self) -> BTreeMap<String, u64> {
-        BTreeMap::new()
-    }
-
-    /// Streams that the peer has ended by itself, where the protocol has words for it, and the most
-    /// operations that were under way on a connection.
-    fn streams(&self) -> Option<StreamCounts> {
-        None
+    /// The layer's part of the result: TLS and its handshakes, connections by address, responses by status,
+    /// oddities that were accepted, and streams.
+    fn counts(&self) -> Done {
+        Done::default()
     }
 }
 

@@ -22,21 +22,22 @@ impl Meter {
         self.connect.merge(&other.connect);
         self.merge_details(other);
         self.add_tcp(other.tcp);
+        let (all, of_layer) = (&mut self.of_layer, &other.of_layer);
         for (sum, part) in [
-            (&mut self.statuses, &other.statuses),
-            (&mut self.accepted, &other.accepted),
-            (&mut self.by_address, &other.by_address),
+            (&mut all.statuses, &of_layer.statuses),
+            (&mut all.accepted, &of_layer.accepted),
+            (&mut all.by_address, &of_layer.by_address),
         ] {
             part.iter().for_each(|(name, n)| *sum.entry(name.clone()).or_default() += n);
         }
-        self.causes.merge(&other.causes);
-        if let Some(streams) = &other.streams {
-            self.streams.get_or_insert_default().merge(streams);
+        all.causes.merge(&of_layer.causes);
+        if let Some(streams) = &of_layer.streams {
+            all.streams.get_or_insert_default().merge(streams);
         }
-        if let Some(handshakes) = other.handshakes {
-            *self.handshakes.get_or_insert_default() += handshakes;
+        if let Some(handshakes) = of_layer.handshakes {
+            *all.handshakes.get_or_insert_default() += handshakes;
         }
-        self.tls = self.tls.take().or_else(|| other.tls.clone());
+        all.tls = all.tls.take().or_else(|| of_layer.tls.clone());
         if let (Some(paced), Some(other)) = (&mut self.paced, &other.paced) {
             paced.merge(other);
         }
@@ -56,8 +57,7 @@ impl Meter {
             unserved: self.unserved,
             stall_ns: Some(self.stall),
             errors: self.errors.clone(),
-            causes: self.causes.counted_in(&self.errors),
-            accepted: self.accepted.clone(),
+            causes: self.of_layer.causes.counted_in(&self.errors),
             latency: Some(self.latency.counts()),
             service: self.paced.as_ref().map(|paced| paced.service.counts()),
             first_byte: self.first_byte(),
@@ -68,14 +68,9 @@ impl Meter {
             connect: Some(self.connect.counts()),
             cpu_ns: cpu,
             verified: self.verified,
-            statuses: self.statuses.clone(),
             by_status: self.status_counts(),
-            by_address: self.by_address.clone(),
-            streams: self.streams.clone(),
-            tls: self.tls.clone(),
-            handshakes: self.handshakes,
             tcp: self.tcp.map(|client| TcpEnds { client: Some(client), server: None }),
-            ..Done::default()
+            ..self.of_layer.clone()
         }
     }
 }

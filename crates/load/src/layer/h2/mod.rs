@@ -18,19 +18,18 @@ pub use service::H2Service;
 
 use crate::held::Held;
 use crate::layer::http::verify::{Check, Verifier};
-use crate::layer::http::{STATUSES, events};
+use crate::layer::http::{STATUSES, by_status, events};
+use crate::layer::opener::Opener;
 use crate::layer::order::{Numbering, Order};
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Silence, Wire, Wires};
 use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, MAX_READS, Progress, Wrong};
 use crate::refusal::Refusal;
-use crate::socket::Dialer;
-use linerate_contract::{ErrorKind, Expect, HandshakeCounts, Nanos, Request, Spec, StreamCounts};
+use linerate_contract::{Done, ErrorKind, Expect, Nanos, Request, Spec, StreamCounts};
 use linerate_proto::events::{EventKind, Events};
 use linerate_proto::fields::Rendered;
 use linerate_proto::h2::Code;
 use linerate_proto::h2::client::{Client, EncodedRequest};
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::vec::Drain;
 
@@ -42,10 +41,7 @@ const MOST_STREAMS: u64 = 1_000;
 /// A thread's part of the layer.
 #[derive(Debug, Clone)]
 pub struct H2<C> {
-    dialer: Dialer,
-    connector: C,
-    security: Option<String>,
-    handshakes: Option<HandshakeCounts>,
+    opener: Opener<C>,
     requests: Box<[EncodedRequest]>,
     numbers: Numbering,
     rendered: Rendered,
@@ -133,7 +129,7 @@ impl<C: Wires> Layer for H2<C> {
     type Connection = H2Connection<C::Wire>;
 
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
-        let (dialer, connector) = (Dialer::new(spec)?, C::new(spec)?);
+        let opener = Opener::new(spec)?;
         let scheme = if C::Wire::SHAKES { "https" } else { "http" };
         let most = if persistent { MOST_STREAMS } else { 1 };
         let streams = spec.number("streams", 1..=most)?.unwrap_or(1) as u16;
@@ -153,10 +149,7 @@ impl<C: Wires> Layer for H2<C> {
             several.iter_mut().zip(0..).for_each(|(request, number)| request.is_one_of_several(number));
         }
         Ok(Self {
-            dialer,
-            connector,
-            security: None,
-            handshakes: None,
+            opener,
             requests: requests.into(),
             numbers: Numbering::new(spec),
             rendered: Rendered::default(),
@@ -179,12 +172,12 @@ impl<C: Wires> Layer for H2<C> {
     }
 
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
-        let socket = self.dialer.open()?;
-        self.dialer.without_delay(&socket)?;
+        let socket = self.opener.dialer.open()?;
+        self.opener.dialer.without_delay(&socket)?;
         let lanes = vec![LaneState::default(); self.streams.into()].into();
         Ok(H2Connection {
             socket,
-            wire: self.connector.wire(ROOM)?,
+            wire: self.opener.wire(ROOM)?,
             client: Client::new(self.streams),
             lanes,
             held: Held::default(),
@@ -198,10 +191,7 @@ impl<C: Wires> Layer for H2<C> {
         {
             return Ok(Flow::Blocked);
         }
-        if let Some(resumed) = connection.wire.take_handshake() {
-            self.handshakes.get_or_insert_default().add(resumed);
-            self.security = self.security.take().or_else(|| connection.wire.security());
-        }
+        self.opener.count_handshake(&mut connection.wire);
         for _ in 0..MAX_READS {
             if self.send(connection)? == Flow::Blocked {
                 return Ok(Flow::Blocked);
@@ -250,33 +240,21 @@ impl<C: Wires> Layer for H2<C> {
         }
     }
 
-    fn security(&self) -> Option<String> {
-        self.security.clone()
-    }
-
-    fn by_address(&self) -> BTreeMap<String, u64> {
-        self.dialer.by_address()
-    }
-
-    fn handshakes(&self) -> Option<HandshakeCounts> {
-        self.handshakes
-    }
-
-    fn statuses(&self) -> BTreeMap<String, u64> {
-        let of_http = self.reader.statuses.iter().enumerate();
-        let of_http = of_http.map(|(status, n)| (status.to_string(), *n));
-        let of_calls = self.reader.calls.iter().flat_map(Calls::by_status);
-        of_http.chain(of_calls).filter(|(_, n)| *n > 0).collect()
-    }
-
-    fn streams(&self) -> Option<StreamCounts> {
+    fn counts(&self) -> Done {
         let by_code = |counts: &CodeCounts| {
             let counted = counts.iter().zip(0..).filter(|(n, _)| **n > 0);
             counted.map(|(n, code)| (Code(code).to_string(), *n)).collect()
         };
         let Reader { most, calls, goaways, resets, .. } = &self.reader;
         let messages = calls.as_ref().map_or(0, |calls| calls.messages);
-        Some(StreamCounts { most: *most, messages, goaways: by_code(goaways), resets: by_code(resets) })
+        let (goaways, resets) = (by_code(goaways), by_code(resets));
+        let mut statuses = by_status(&self.reader.statuses);
+        statuses.extend(calls.iter().flat_map(Calls::by_status).filter(|(_, n)| *n > 0));
+        Done {
+            statuses,
+            streams: Some(StreamCounts { most: *most, messages, goaways, resets }),
+            ..self.opener.counts()
+        }
     }
 }
 

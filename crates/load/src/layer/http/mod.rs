@@ -11,14 +11,15 @@ pub(super) mod verify;
 
 pub use service::HttpService;
 
+use crate::layer::opener::Opener;
 use crate::layer::order::Numbering;
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Source, Wire, Wires};
 use crate::layer::{Flow, Layer, MAX_READS, Progress, Response, Wrong};
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, disconnect};
+use crate::socket::disconnect;
 use cause::note_end;
-use linerate_contract::{ErrorKind, HandshakeCounts, Spec};
+use linerate_contract::{Done, ErrorKind, Spec};
 use linerate_proto::events::{EventKind, Events};
 use linerate_proto::http::response::{LastHead, Odd, Parser};
 use mix::{Kind, Mix};
@@ -41,10 +42,7 @@ pub(super) const STATUSES: usize = 1 << 10;
 /// A thread's part of the layer; `SEVERAL`: its requests differ.
 #[derive(Debug, Clone)]
 pub struct Http<C, const SEVERAL: bool = false> {
-    dialer: Dialer,
-    connector: C,
-    security: Option<String>,
-    handshakes: Option<HandshakeCounts>,
+    opener: Opener<C>,
     /// All requests; of one, as many as a connection may have in flight.
     requests: Arc<[u8]>,
     depth: u16,
@@ -117,17 +115,14 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
     const SEVERAL: bool = SEVERAL;
 
     fn new(spec: &Spec, persistent: bool) -> Result<Self, Refusal> {
-        let (dialer, connector) = (Dialer::new(spec)?, C::new(spec)?);
+        let opener = Opener::new(spec)?;
         let (mix, requests) = Mix::new(spec, persistent)?;
         let depth = depth(spec, requests.len())?;
         if SEVERAL && depth > 1 {
             return Err(Refusal::BadSpec("\"options.pipeline\" is for one request, not \"requests\"".into()));
         }
         Ok(Self {
-            dialer,
-            connector,
-            security: None,
-            handshakes: None,
+            opener,
             requests: requests.repeat(depth.into()).into(),
             depth,
             numbers: Numbering::new(spec),
@@ -148,13 +143,13 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
 
     #[inline]
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
-        let socket = self.dialer.open()?;
+        let socket = self.opener.dialer.open()?;
         if C::Wire::SHAKES {
             // The first request follows the end of the handshake directly. A server that sends no tickets
             // acknowledges that end 40 ms late.
-            self.dialer.without_delay(&socket)?;
+            self.opener.dialer.without_delay(&socket)?;
         }
-        let wire = self.connector.wire(ROOM)?;
+        let wire = self.opener.wire(ROOM)?;
         let (parser, check) = (Parser::new(self.reader.mix.kind(None).bodiless), Check::default());
         let exchange = Exchange { kind: None, asked: 1, due: 0, parser, check, events: Events::default() };
         Ok(HttpConnection { socket, sent: 0, own: None, wire, exchange })
@@ -167,8 +162,8 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
 
     #[inline]
     fn reopen(&mut self, connection: &mut Self::Connection) -> Result<(), ErrorKind> {
-        connection.wire = self.connector.wire(ROOM)?;
-        self.dialer.connect(&connection.socket)
+        connection.wire = self.opener.wire(ROOM)?;
+        self.opener.dialer.connect(&connection.socket)
     }
 
     #[inline]
@@ -178,11 +173,8 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         }
         let wire = &mut connection.wire;
         let flow = wire.establish(&connection.socket)?;
-        if flow == Flow::Done
-            && let Some(resumed) = connection.wire.take_handshake()
-        {
-            self.handshakes.get_or_insert_default().add(resumed);
-            self.security = self.security.take().or_else(|| connection.wire.security());
+        if flow == Flow::Done {
+            self.opener.count_handshake(wire);
         }
         Ok(flow)
     }
@@ -304,27 +296,20 @@ impl<C: Wires, const SEVERAL: bool> Layer for Http<C, SEVERAL> {
         self.reader.answered
     }
 
-    fn security(&self) -> Option<String> {
-        self.security.clone()
+    fn counts(&self) -> Done {
+        let odd = Odd::ALL.iter().zip(self.reader.odd).filter(|(_, n)| *n > 0);
+        Done {
+            accepted: odd.map(|(odd, n)| (odd.to_string(), n)).collect(),
+            statuses: by_status(&self.reader.statuses),
+            ..self.opener.counts()
+        }
     }
+}
 
-    fn by_address(&self) -> BTreeMap<String, u64> {
-        self.dialer.by_address()
-    }
-
-    fn handshakes(&self) -> Option<HandshakeCounts> {
-        self.handshakes
-    }
-
-    fn accepted(&self) -> BTreeMap<String, u64> {
-        let counted = Odd::ALL.iter().zip(self.reader.odd).filter(|(_, n)| *n > 0);
-        counted.map(|(odd, n)| (odd.to_string(), n)).collect()
-    }
-
-    fn statuses(&self) -> BTreeMap<String, u64> {
-        let counted = self.reader.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
-        counted.map(|(status, n)| (status.to_string(), *n)).collect()
-    }
+/// The responses that counters have, by status.
+pub(super) fn by_status(statuses: &[u64; STATUSES]) -> BTreeMap<String, u64> {
+    let counted = statuses.iter().enumerate().filter(|(_, n)| **n > 0);
+    counted.map(|(status, n)| (status.to_string(), *n)).collect()
 }
 
 impl Exchange {

@@ -19,14 +19,13 @@ use crate::layer::{Begun, Ending, Flow, LaneEnd, Lanes, Layer, Progress, Wrong};
 use crate::packets::{self, Inbox, Mode, widen_buffers};
 use crate::refusal::Refusal;
 use bytes::{Bytes, BytesMut};
-use linerate_contract::{ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, clock};
+use linerate_contract::{Done, ErrorKind, HandshakeCounts, Nanos, Spec, StreamCounts, clock};
 use nix::errno::Errno;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, StreamId,
     VarInt,
 };
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -215,23 +214,17 @@ impl<P: ClientProtocol> Layer for Quic<P> {
         let _ = self.transmit(connection);
     }
 
-    fn security(&self) -> Option<String> {
-        self.security.clone()
-    }
-
-    /// The state machine does not say whether a session was resumed; a client looks at a certificate in a
-    /// full handshake alone.
-    fn handshakes(&self) -> Option<HandshakeCounts> {
+    fn counts(&self) -> Done {
+        // The state machine does not say whether a session was resumed; a client looks at a certificate in a
+        // full handshake alone.
         let full = full_handshakes().min(self.established);
-        Some(HandshakeCounts { full, resumed: self.established - full })
-    }
-
-    fn statuses(&self) -> BTreeMap<String, u64> {
-        self.protocol.statuses()
-    }
-
-    fn streams(&self) -> Option<StreamCounts> {
-        Some(self.counts.clone())
+        Done {
+            tls: self.security.clone(),
+            handshakes: Some(HandshakeCounts { full, resumed: self.established - full }),
+            statuses: self.protocol.statuses(),
+            streams: Some(self.counts.clone()),
+            ..Done::default()
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cause::note;
 use crate::layer::Response;
 use crate::layer::h2::each_request;
 use crate::layer::http::verify::{Check, Verifier};
-use crate::layer::http::{STATUSES, events};
+use crate::layer::http::{STATUSES, by_status, events};
 use crate::layer::order::Numbering;
 use crate::refusal::Refusal;
 use bytes::Bytes;
@@ -149,8 +149,7 @@ impl ClientProtocol for H3 {
     }
 
     fn statuses(&self) -> BTreeMap<String, u64> {
-        let counted = self.statuses.iter().enumerate().filter(|(_, n)| **n > 0);
-        counted.map(|(status, n)| (status.to_string(), *n)).collect()
+        by_status(&self.statuses)
     }
 }
 

@@ -5,19 +5,19 @@ use super::framing::Framing;
 use super::script::{Operation, Script, round_trip::RoundTrip, stream::StreamClient};
 use super::{LARGEST_MESSAGE, Session, most_reads, room};
 use crate::cause::note;
+use crate::layer::opener::Opener;
 use crate::layer::transfer::{Content, UNTIL_TIME_IS_OVER};
 use crate::layer::wire::plain::connected;
 use crate::layer::wire::{Received, Room, Wire, Wires};
 use crate::layer::{Flow, Layer, Progress, Response};
 use crate::refusal::Refusal;
-use crate::socket::{Dialer, stream_error};
+use crate::socket::stream_error;
 use crate::{clock, tcp_info};
-use linerate_contract::{Cause, Direction, ErrorKind, HandshakeCounts, Nanos, Spec, TcpInfo, page};
+use linerate_contract::{Cause, Direction, Done, ErrorKind, Nanos, Spec, TcpInfo, page};
 use linerate_proto::websocket::End;
 use linerate_proto::websocket::frame::Opcode;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::socket::{Shutdown, shutdown};
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -107,12 +107,9 @@ pub(super) fn direction(spec: &Spec) -> Result<Direction, Refusal> {
 /// The sessions of one thread.
 #[derive(Debug)]
 pub struct Sessions<C, F, K> {
-    dialer: Dialer,
-    connector: C,
+    opener: Opener<C>,
     kind: K,
     spec: Arc<Spec>,
-    security: Option<String>,
-    handshakes: Option<HandshakeCounts>,
     room: Room,
     most_reads: usize,
     input: Box<[u8]>,
@@ -122,12 +119,9 @@ pub struct Sessions<C, F, K> {
 impl<C: Clone, F, K: Clone> Clone for Sessions<C, F, K> {
     fn clone(&self) -> Self {
         Self {
-            dialer: self.dialer.clone(),
-            connector: self.connector.clone(),
+            opener: self.opener.clone(),
             kind: self.kind.clone(),
             spec: self.spec.clone(),
-            security: self.security.clone(),
-            handshakes: self.handshakes,
             room: self.room,
             most_reads: self.most_reads,
             input: self.input.clone(),
@@ -175,12 +169,9 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         F::new(End::Client, spec)?;
         let room = room(spec);
         Ok(Self {
-            dialer: Dialer::new(spec)?,
-            connector: C::new(spec)?,
+            opener: Opener::new(spec)?,
             kind: K::new(spec)?,
             spec: Arc::new(spec.clone()),
-            security: None,
-            handshakes: None,
             room,
             most_reads: most_reads(room),
             input: vec![0; room.input].into(),
@@ -190,10 +181,10 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
 
     #[inline]
     fn open(&mut self) -> Result<Self::Connection, ErrorKind> {
-        let socket = self.dialer.open()?;
-        self.dialer.without_delay(&socket)?;
+        let socket = self.opener.dialer.open()?;
+        self.opener.dialer.without_delay(&socket)?;
         let framing = F::new(End::Client, &self.spec).map_err(|_| ErrorKind::Failed)?;
-        let session = Session::new(self.connector.wire(self.room)?, framing, self.kind.script());
+        let session = Session::new(self.opener.wire(self.room)?, framing, self.kind.script());
         Ok(SessionConnection { socket, established: false, session })
     }
 
@@ -209,10 +200,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         let flow = established.map_err(|kind| note_end(connection.session.script(), kind))?;
         if flow == Flow::Done {
             connection.established = true;
-            self.security = self.security.take().or_else(|| connection.session.security());
-            if let Some(resumed) = connection.session.take_handshake() {
-                self.handshakes.get_or_insert_default().add(resumed);
-            }
+            self.opener.count_handshake(&mut connection.session.wire);
         }
         Ok(flow)
     }
@@ -315,15 +303,7 @@ impl<C: Wires, F: Framing + 'static, K: ClientKind> Layer for Sessions<C, F, K> 
         let _ = session.end(socket);
     }
 
-    fn security(&self) -> Option<String> {
-        self.security.clone()
-    }
-
-    fn by_address(&self) -> BTreeMap<String, u64> {
-        self.dialer.by_address()
-    }
-
-    fn handshakes(&self) -> Option<HandshakeCounts> {
-        self.handshakes
+    fn counts(&self) -> Done {
+        self.opener.counts()
     }
 }

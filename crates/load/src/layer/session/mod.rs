@@ -70,14 +70,6 @@ impl<W: Wire, F: Framing, S: Script> Session<W, F, S> {
         &mut self.talk.script
     }
 
-    pub fn security(&self) -> Option<String> {
-        self.wire.security()
-    }
-
-    pub fn take_handshake(&mut self) -> Option<bool> {
-        self.wire.take_handshake()
-    }
-
     /// The handshakes.
     ///
     /// # Errors
