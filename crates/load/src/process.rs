@@ -1,9 +1,11 @@
 //! The engine's own process: descriptor limit and signals.
 
 use crate::refusal::{Doing, Refusal};
+use linerate_contract::Event;
 pub use linerate_contract::program::emit;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigSet, Signal};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, RwLock};
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
@@ -47,6 +49,12 @@ impl Signals {
     /// Sleeps until one of them arrives.
     pub fn wait(&self) {
         while self.0.wait().is_err() {}
+    }
+
+    /// Says that a server is ready at its address, and sleeps until its end.
+    pub fn serve(&self, address: SocketAddr) {
+        emit(&Event::Ready { address });
+        self.wait();
     }
 }
 

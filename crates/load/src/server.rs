@@ -9,10 +9,10 @@ mod workers;
 use crate::cause::print_peers;
 use crate::held::{Surplus, give_back};
 use crate::listener::Listener;
-use crate::process::{Signals, emit, spawn};
+use crate::process::{Signals, spawn};
 use crate::refusal::{Doing, Refusal};
 use crate::waiter::Waiter;
-use linerate_contract::{Event, Nanos, Spec};
+use linerate_contract::{Nanos, Spec};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -95,8 +95,7 @@ pub fn run<S: Service>(spec: &Spec) -> Result<(), Refusal> {
     for each in loops {
         spawn(move || each.run())?;
     }
-    emit(&Event::Ready { address });
-    signals.wait();
+    signals.serve(address);
     print_peers();
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! `rr` without an event loop: blocking sockets, and a thread for each connection at both ends.
 
-use linerate_contract::{Done, ErrorKind, Event, Spec, clock, page};
+use linerate_contract::{Done, ErrorKind, Spec, clock, page};
 use linerate_load::meter::Meter;
-use linerate_load::process::{Signals, emit, spawn, together};
+use linerate_load::process::{Signals, spawn, together};
 use linerate_load::refusal::{Doing, Refusal};
 use linerate_load::socket::{Dialer, connect_all, connect_error, stream_error};
 use nix::errno::Errno;
@@ -33,8 +33,7 @@ pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {
             }
         }
     })?;
-    emit(&Event::Ready { address });
-    signals.wait();
+    signals.serve(address);
     Ok(())
 }
 

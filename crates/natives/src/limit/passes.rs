@@ -8,11 +8,11 @@
 //!
 //! The buffer in between is as large as a write: a kernel that needs more is slower, not faster.
 
-use linerate_contract::{Bytes, Done, ErrorKind, Event, Nanos, Spec, clock, page};
+use linerate_contract::{Bytes, Done, ErrorKind, Nanos, Spec, clock, page};
 use linerate_load::Refusal;
 use linerate_load::layer::wire::tls::RING_VERSION;
 use linerate_load::listener::Listener;
-use linerate_load::process::{Signals, emit};
+use linerate_load::process::Signals;
 use linerate_proto::record::{self, Kind};
 use linerate_proto::websocket::mask::{Key, copy, matches};
 use std::hint::black_box;
@@ -33,8 +33,7 @@ pub(super) fn serve(spec: &Spec) -> Result<(), Refusal> {
     let address = spec.listen.ok_or_else(|| Refusal::BadSpec("\"listen\" is missing".into()))?;
     let signals = Signals::claim()?;
     let (_listener, address) = Listener::bind(address, false)?;
-    emit(&Event::Ready { address });
-    signals.wait();
+    signals.serve(address);
     Ok(())
 }
 

@@ -12,9 +12,9 @@ mod splice;
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_relay;
 
-use linerate_contract::{ErrorKind, Event, Layer, Spec};
+use linerate_contract::{ErrorKind, Layer, Spec};
 use linerate_load::listener::Listener;
-use linerate_load::process::{Signals, emit, spawn};
+use linerate_load::process::{Signals, spawn};
 use linerate_load::refusal::{Doing, Refusal};
 use linerate_load::socket::Dialer;
 use nix::errno::Errno;
@@ -116,8 +116,7 @@ fn relay(spec: &Spec) -> Result<(), Refusal> {
     for each in loops {
         spawn(move || each.run())?;
     }
-    emit(&Event::Ready { address });
-    signals.wait();
+    signals.serve(address);
     Ok(())
 }
 

@@ -8,11 +8,11 @@ use crate::clock;
 use crate::packets::{
     self, DatagramServer, DatagramService, OwnAddresses, Received, ReceiverSampler, SendQueue, widen_buffers,
 };
-use crate::process::{Signals, emit, spawn};
+use crate::process::{Signals, spawn};
 use crate::refusal::Refusal;
 use crate::waiter::Waiter;
 use kcp::Kcp;
-use linerate_contract::{Cause, ErrorKind, Event, Nanos, Spec};
+use linerate_contract::{Cause, ErrorKind, Nanos, Spec};
 use linerate_proto::frames::{FrameContent, FrameReader};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -49,8 +49,7 @@ pub(crate) fn run(spec: &Spec) -> Result<(), Refusal> {
     let server = DatagramServer::new(socket, Waiter::spinning(spec, SPIN)?, config.inbox(in_flight))?;
     let own = OwnAddresses::for_address(address)?;
     spawn(move || server.run(KcpServer::new(config, own, in_flight, sampler)))?;
-    emit(&Event::Ready { address });
-    signals.wait();
+    signals.serve(address);
     print_peers();
     Ok(())
 }

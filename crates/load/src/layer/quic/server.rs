@@ -13,7 +13,7 @@ use super::{Epoch, LONGEST, Outgoing, mode, note_lost};
 use crate::cause::{note, peer_failed, print_peers};
 use crate::held::{Surplus, give_back};
 use crate::packets::{self, DatagramServer, DatagramService, Inbox, Mode, widen_buffers};
-use crate::process::{Signals, emit, spawn};
+use crate::process::{Signals, spawn};
 use crate::refusal::Refusal;
 use crate::waiter::Waiter;
 use admission::{Admission, Configs, Handshakes};
@@ -114,8 +114,7 @@ pub(crate) fn run<P: ServerProtocol>(spec: &Spec) -> Result<(), Refusal> {
     for (server, service) in threads {
         spawn(move || server.run(service))?;
     }
-    emit(&linerate_contract::Event::Ready { address });
-    signals.wait();
+    signals.serve(address);
     print_peers();
     Ok(())
 }

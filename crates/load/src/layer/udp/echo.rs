@@ -7,11 +7,11 @@
 use crate::cause::{note, note_errno};
 use crate::layer::{Flow, Layer, MAX_READS, Progress, Response};
 use crate::packets::{self, Inbox, Mode, OwnAddresses};
-use crate::process::{Signals, emit, spawn};
+use crate::process::{Signals, spawn};
 use crate::refusal::Refusal;
 use crate::socket::connect_error;
 use linerate_contract::datagram::LARGEST;
-use linerate_contract::{Cause, ErrorKind, Event, Spec, page};
+use linerate_contract::{Cause, ErrorKind, Spec, page};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, SockaddrStorage, recv, send, sendto};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -162,8 +162,7 @@ pub fn serve(spec: &Spec) -> Result<(), Refusal> {
             });
         }
     })?;
-    emit(&Event::Ready { address });
-    signals.wait();
+    signals.serve(address);
     Ok(())
 }
 

@@ -4,10 +4,10 @@ use super::UdpConfig;
 use crate::cause::{note, peer_failed, print_peers};
 use crate::clock;
 use crate::packets::{self, Inbox, OwnAddresses, Received, ReceiverSampler};
-use crate::process::{Signals, emit, spawn};
+use crate::process::{Signals, spawn};
 use crate::refusal::Refusal;
 use linerate_contract::datagram::{Account, Datagram, HEADER, REPORT_LENGTH};
-use linerate_contract::{Cause, ErrorKind, Event, Nanos, Spec};
+use linerate_contract::{Cause, ErrorKind, Nanos, Spec};
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, SockaddrStorage, sendto};
 use std::collections::HashMap;
@@ -27,8 +27,7 @@ pub fn run(spec: &Spec) -> Result<(), Refusal> {
     let signals = Signals::claim()?;
     let (mut receiver, inbox, address) = FlowReceiver::open(spec)?;
     spawn(move || receiver.run(inbox))?;
-    emit(&Event::Ready { address });
-    signals.wait();
+    signals.serve(address);
     print_peers();
     Ok(())
 }
