@@ -34,7 +34,6 @@ pub use grpc::*;
 pub use layers::Project;
 pub use load::*;
 pub use merge::*;
-pub use only::Given;
 pub(crate) use only::{LOAD, SERVE};
 pub use recorded::Recorded;
 pub use request::*;

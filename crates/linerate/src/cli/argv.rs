@@ -11,7 +11,7 @@ pub(super) const OUTPUT: &str = "Output";
 
 /// The ids of the flags that are on the command line.
 #[derive(Debug, Clone)]
-pub struct Given(Vec<String>);
+pub struct Given(pub(super) Vec<String>);
 
 impl Given {
     /// The long names of the flags.

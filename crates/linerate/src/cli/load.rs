@@ -1,6 +1,6 @@
 //! `linerate load`: one command for all protocols.
 
-use super::only::Given;
+use super::argv::Given;
 use super::values::expectation;
 use super::{
     DatagramArgs, MessageArgs, RequestArgs, ResultArgs, RouteArgs, SpinArgs, TrustArgs, WebSocketArgs, span,
@@ -34,7 +34,10 @@ use std::time::Duration;
 Exit status: 0 done, 1 too much failed or the server hung, 2 bad usage, 3 nothing succeeded or arrived, \
 130 interrupted (the partial result is printed)."
 )]
-pub struct LoadOptions {
+pub struct LoadArgs {
+    #[command(flatten)]
+    pub given: Given,
+
     /// URL of the server; of several, which are of one server of HTTP, each is requested as often as the
     /// others
     #[arg(value_name = "URL", required = true)]
@@ -61,9 +64,6 @@ pub struct LoadOptions {
     #[command(flatten)]
     pub result: ResultArgs,
 }
-
-/// `linerate load`, with the options that are on the command line.
-pub type LoadArgs = Given<LoadOptions>;
 
 const EXAMPLES: &str = "Examples:
   linerate load http://127.0.0.1:8080/ -c 64 -d 30s             # closed loop: how much can it do?

@@ -1,41 +1,10 @@
 //! Options that only some protocols have, as a table.
 
+use super::argv::Given;
 use crate::error::Error;
 use crate::url::Scheme;
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-/// Arguments, and which of the options are on the command line.
-#[derive(Debug)]
-pub struct Given<T> {
-    pub options: T,
-    given: Vec<String>,
-}
-
-impl<T: FromArgMatches> FromArgMatches for Given<T> {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let is_given = |id: &&str| matches.value_source(id) == Some(ValueSource::CommandLine);
-        let given = matches.ids().map(clap::Id::as_str).filter(is_given).map(str::to_owned).collect();
-        Ok(Self { options: T::from_arg_matches(matches)?, given })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl<T: Args> Args for Given<T> {
-    fn augment_args(command: Command) -> Command {
-        T::augment_args(command)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        T::augment_args_for_update(command)
-    }
-}
-
-impl<T> Given<T> {
+impl Given {
     /// Checks that the protocol has every option that is on the command line, by the rows of this command.
     ///
     /// # Errors
@@ -45,7 +14,7 @@ impl<T> Given<T> {
             let rows = BOTH.iter().chain(own).filter(|only| only.options.contains(&option.as_str()));
             rows.collect::<Vec<_>>()
         };
-        let restricted = self.given.iter().map(|option| (option, rows_of(option)));
+        let restricted = self.0.iter().map(|option| (option, rows_of(option)));
         let restricted: Vec<_> = restricted.filter(|(_, rows)| !rows.is_empty()).collect();
         let lacking = restricted.iter().find(|(_, rows)| !rows.iter().any(|only| only.has(scheme)));
         let fits = |only: &&Only| only.has(scheme) && only.fits(is_stream);
@@ -181,7 +150,7 @@ mod tests {
     fn refused(words: &[&str], is_stream: bool) -> String {
         let cli = Cli::parse_from([&["linerate", "load", "x"], words].concat());
         let Command::Load(args) = cli.command else { panic!("it is a load") };
-        let of = |scheme: &Scheme| Some(args.check(LOAD, scheme, is_stream).err()?.to_string());
+        let of = |scheme: &Scheme| Some(args.given.check(LOAD, scheme, is_stream).err()?.to_string());
         SCHEMES.iter().filter_map(of).next().unwrap_or_default()
     }
 

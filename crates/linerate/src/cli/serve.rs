@@ -1,6 +1,6 @@
 //! `linerate serve`: one command for all protocols.
 
-use super::only::Given;
+use super::argv::Given;
 use super::{DatagramArgs, SpinArgs, u32_in, u64_in};
 use clap::Args;
 use std::path::PathBuf;
@@ -17,7 +17,10 @@ use std::path::PathBuf;
 ///   quic                  as many bytes as are asked for (draft-banks-quic-performance)
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, before_help = EXAMPLES, override_usage = "linerate serve [OPTIONS] <URL>")]
-pub struct ServeOptions {
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub given: Given,
+
     /// Protocol and address
     #[arg(value_name = "URL", required = true)]
     pub url: Vec<String>,
@@ -62,9 +65,6 @@ pub struct ServeOptions {
     #[arg(long, hide = true)]
     pub listen: Option<String>,
 }
-
-/// `linerate serve`, with the options that are on the command line.
-pub type ServeArgs = Given<ServeOptions>;
 
 const EXAMPLES: &str = "Examples:
   linerate serve http://127.0.0.1:8080 --size 1024

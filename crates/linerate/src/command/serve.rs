@@ -3,7 +3,7 @@
 use super::load::{urls, usual_size, write_result};
 use crate::address;
 use crate::authority::Authority;
-use crate::cli::{SERVE, ServeArgs, ServeOptions, half_of_cpus};
+use crate::cli::{SERVE, ServeArgs, half_of_cpus};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::output::note;
@@ -23,8 +23,7 @@ const PAGE: u64 = 4096;
 ///
 /// # Errors
 /// An invalid URL, an option that its protocol lacks, or an address that cannot be listened on.
-pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
-    let options = &args.options;
+pub fn serve(options: &ServeArgs) -> Result<ExitCode, Error> {
     if let Some(address) = &options.listen {
         let scheme = options.url.first().map_or("http", String::as_str);
         return Err(Error::Input(format!(
@@ -35,7 +34,7 @@ pub fn serve(args: &ServeArgs) -> Result<ExitCode, Error> {
         return Err(Error::Input("a server has one URL: start one for each".into()));
     };
     let is_stream = url.scheme.layer == Layer::Kcp || options.stream || options.reverse;
-    args.check(SERVE, url.scheme, is_stream)?;
+    options.given.check(SERVE, url.scheme, is_stream)?;
     let spec = spec(options, url, is_stream)?;
     let mut peers = PeerFailures::default();
     Engine::start(LOAD, &spec)?.listen(&interrupt::watch(), |event| match event {
@@ -73,7 +72,7 @@ fn doing(scheme: &Scheme, spec: &Spec) -> String {
     }
 }
 
-fn spec(options: &ServeOptions, url: &Url, is_stream: bool) -> Result<Spec, Error> {
+fn spec(options: &ServeArgs, url: &Url, is_stream: bool) -> Result<Spec, Error> {
     let scheme = url.scheme;
     let mut spec =
         Spec::new(Role::Server, scheme.layer, if is_stream { Workload::Stream } else { Workload::Rr });

@@ -31,26 +31,21 @@ const SECOND: Nanos = Nanos(1_000_000_000);
 /// # Errors
 /// An invalid URL, an option that its protocol lacks, an unreachable host, a file that cannot be written.
 pub fn load(args: &LoadArgs, terminal: Terminal) -> Result<ExitCode, Error> {
-    let options = &args.options;
-    let urls = urls("load", &options.url, Url::parse)?;
+    let urls = urls("load", &args.url, Url::parse)?;
     let scheme = urls[0].scheme;
-    let is_stream = scheme.layer == Layer::Kcp || options.flow.has_stream();
-    args.check(LOAD, scheme, is_stream)?;
-    let mut specs = spec::clients(options, &urls, is_stream)?;
+    let is_stream = scheme.layer == Layer::Kcp || args.flow.has_stream();
+    args.given.check(LOAD, scheme, is_stream)?;
+    let mut specs = spec::clients(args, &urls, is_stream)?;
     let target = urls.iter().map(Url::to_string).collect::<Vec<_>>().join(" ");
     for spec in &mut specs {
-        route::set(&options.route, &urls[0], spec)?;
+        route::set(&args.route, &urls[0], spec)?;
     }
     match &mut specs[..] {
         [spec] if !is_stream => {
-            let load = Operations::new(options, &target, scheme, terminal.style);
-            if options.volume.sweep {
-                sweep::sweep(&load, spec, options.volume.at_most)
-            } else {
-                load.run(spec)
-            }
+            let load = Operations::new(args, &target, scheme, terminal.style);
+            if args.volume.sweep { sweep::sweep(&load, spec, args.volume.at_most) } else { load.run(spec) }
         }
-        _ => streams::run(specs, &target, &options.result),
+        _ => streams::run(specs, &target, &args.result),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Loads whose operations are counted one by one: requests and round trips.
 
 use super::{LIVE, SECOND, failed, publish, write_result};
-use crate::cli::{LoadOptions, ResultArgs};
+use crate::cli::{LoadArgs, ResultArgs};
 use crate::engine::{Engine, LOAD};
 use crate::error::Error;
 use crate::interrupt;
@@ -31,14 +31,14 @@ pub(super) struct Operations<'a> {
 }
 
 impl<'a> Operations<'a> {
-    pub(super) fn new(options: &'a LoadOptions, target: &'a str, scheme: &Scheme, style: Style) -> Self {
+    pub(super) fn new(args: &'a LoadArgs, target: &'a str, scheme: &Scheme, style: Style) -> Self {
         let words = match scheme {
             _ if scheme.is_of_calls() => Words { operation: "call", payload: "messages" },
             _ if scheme.is_of_requests() => Words { operation: "request", payload: "bodies" },
             _ => Words { operation: "round trip", payload: "messages" },
         };
-        let (warmup, repeat) = (options.volume.warmup, options.volume.repeat);
-        let (csv, result) = (options.result.csv.as_deref(), &options.result);
+        let (warmup, repeat) = (args.volume.warmup, args.volume.repeat);
+        let (csv, result) = (args.result.csv.as_deref(), &args.result);
         Self { target, words, warmup, repeat, csv, result, style }
     }
 

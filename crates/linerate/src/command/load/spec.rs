@@ -3,8 +3,8 @@
 use super::sweep;
 use crate::bounded;
 use crate::cli::{
-    CONNECTIONS, ExchangeArgs, FlowArgs, LoadOptions, MOST_RATE, Recorded, SIZE, STREAMS, TrustArgs,
-    VolumeArgs, half_of_cpus,
+    CONNECTIONS, ExchangeArgs, FlowArgs, LoadArgs, MOST_RATE, Recorded, SIZE, STREAMS, TrustArgs, VolumeArgs,
+    half_of_cpus,
 };
 use crate::error::Error;
 use crate::measurement::PlannedRequest;
@@ -24,7 +24,7 @@ const TRANSFER: u64 = 8 << 20;
 ///
 /// # Errors
 /// Options that exclude each other, or a file that cannot be read.
-pub(super) fn clients(options: &LoadOptions, urls: &[Url], is_stream: bool) -> Result<Vec<Spec>, Error> {
+pub(super) fn clients(options: &LoadArgs, urls: &[Url], is_stream: bool) -> Result<Vec<Spec>, Error> {
     let (url, scheme) = (&urls[0], urls[0].scheme);
     let workload = match options.requests.no_keepalive {
         true => Workload::Crr,
@@ -97,7 +97,7 @@ fn set_volume(spec: &mut Spec, args: &VolumeArgs, is_stream: bool) -> Result<(),
 }
 
 /// The requests of the options, or one for each URL.
-fn set_requests(spec: &mut Spec, options: &LoadOptions, urls: &[Url]) -> Result<(), Error> {
+fn set_requests(spec: &mut Spec, options: &LoadArgs, urls: &[Url]) -> Result<(), Error> {
     let (url, args) = (&urls[0], &options.requests);
     let file = args.request.requests.as_deref();
     if let (Some(file), Some(url)) = (file, urls.iter().find(|url| url.path != "/")) {
@@ -246,9 +246,9 @@ mod tests {
     fn specs(words: &[&str]) -> Result<Vec<Spec>, String> {
         let cli = Cli::parse_from([&["linerate", "load"], words].concat());
         let Command::Load(args) = cli.command else { panic!("it is a load") };
-        let url = Url::parse(&args.options.url[0])?;
-        let is_stream = url.scheme.layer == Layer::Kcp || args.options.flow.has_stream();
-        clients(&args.options, &[url], is_stream).map_err(|e| e.to_string())
+        let url = Url::parse(&args.url[0])?;
+        let is_stream = url.scheme.layer == Layer::Kcp || args.flow.has_stream();
+        clients(&args, &[url], is_stream).map_err(|e| e.to_string())
     }
 
     #[test]
