@@ -111,55 +111,34 @@ pub fn cases(duration: Nanos, seed: u64, way: Way) -> Vec<Case> {
         let case = case(name, about, &[("delay", delay), ("spin", "always")], judge_short);
         open(case, RATE, Arrival::Constant)
     };
+    let delayed = |name, about, delay, arrival| {
+        open(case(name, about, &[("delay", delay)], judge_delays), RATE, arrival)
+    };
+    let stall = case(
+        "stall",
+        "no response during 100 ms of each second",
+        &[("stall", "100000 1000000")],
+        judge_stall,
+    );
     vec![
         short("fixed, 100 µs", "each response after 100 µs", "fixed 100"),
         short("fixed, 1 ms", "each response after 1 ms", "fixed 1000"),
         short("fixed, 5 ms", "each response after 5 ms", "fixed 5000"),
-        open(
-            case("fixed", "each response after 20 ms", &[("delay", "fixed 20000")], judge_delays),
-            RATE,
-            Arrival::Constant,
-        ),
-        open(
-            case(
-                "uniform",
-                "each response after 10 to 40 ms",
-                &[("delay", "uniform 10000 40000")],
-                judge_delays,
-            ),
-            RATE,
+        delayed("fixed", "each response after 20 ms", "fixed 20000", Arrival::Constant),
+        delayed("uniform", "each response after 10 to 40 ms", "uniform 10000 40000", Arrival::Poisson),
+        delayed(
+            "exponential",
+            "each response after 10 ms plus 5 ms on average",
+            "exponential 10000 5000",
             Arrival::Poisson,
         ),
-        open(
-            case(
-                "exponential",
-                "each response after 10 ms plus 5 ms on average",
-                &[("delay", "exponential 10000 5000")],
-                judge_delays,
-            ),
-            RATE,
-            Arrival::Poisson,
-        ),
-        open(
-            case(
-                "bimodal",
-                "95 % of responses after 15 ms, 5 % after 100 ms",
-                &[("delay", "bimodal 15000 100000 0.05")],
-                judge_delays,
-            ),
-            RATE,
+        delayed(
+            "bimodal",
+            "95 % of responses after 15 ms, 5 % after 100 ms",
+            "bimodal 15000 100000 0.05",
             Arrival::Constant,
         ),
-        open(
-            case(
-                "stall",
-                "no response during 100 ms of each second",
-                &[("stall", "100000 1000000")],
-                judge_stall,
-            ),
-            1_000.0,
-            Arrival::Constant,
-        ),
+        open(stall, 1_000.0, Arrival::Constant),
         errors,
         cap,
         loss,
