@@ -250,36 +250,21 @@ fn quantities(
     comparison: &ComparisonReport,
 ) -> (TextTable, Vec<Option<Verdict>>) {
     let shown = |found: &&Finding| ![Measure::Mean, Measure::P999].contains(&found.measure);
-    let row = |found: &Finding| {
+    let row = |found: &Finding, load: Option<&OfferedLoad>, margin: &str| {
         let [one, two] = value_words(cell, found);
-        let words = words::finding(found, &margin(cell, comparison));
-        vec![
-            label(cell, found, cell.load.as_ref()),
-            one,
-            two,
-            change_words(found),
-            interval_words(found),
-            words,
-        ]
+        let words = words::finding(found, margin);
+        vec![label(cell, found, load), one, two, change_words(found), interval_words(found), words]
     };
+    let first_row = |found: &Finding| row(found, cell.load.as_ref(), &margin(cell, comparison));
     let found: Vec<&Finding> = cell.findings.0.iter().filter(shown).collect();
     let second =
         cell.second_load.iter().flat_map(|second| second.findings.0.iter().map(move |f| (second, f)));
     let second_row = |(second, found): (&SecondLoad, &Finding)| {
-        let [one, two] = value_words(cell, found);
         let margin = match found.measure {
             Measure::Cpu => share(comparison.margin),
             _ => latency_margin(comparison),
         };
-        let words = words::finding(found, &margin);
-        vec![
-            label(cell, found, Some(&second.load)),
-            one,
-            two,
-            change_words(found),
-            interval_words(found),
-            words,
-        ]
+        row(found, Some(&second.load), &margin)
     };
     let memory = cell.memory_mib.map(|values| {
         let [one, two] = values.map(|mib| format!("{} MiB", Digits::OF_FACTORS.text(mib, Ends::Unknown)));
@@ -296,7 +281,7 @@ fn quantities(
     let verdicts = found.iter().copied().chain(second.clone().map(|(_, found)| found));
     let verdicts = verdicts.map(|found| Some(found.verdict)).chain(memory.iter().map(|_| None)).collect();
     let headers = ["", &base.name, &cell.id, "change", "95 % interval", ""];
-    let rows = found.into_iter().map(row).chain(second.map(second_row)).chain(memory);
+    let rows = found.into_iter().map(first_row).chain(second.map(second_row)).chain(memory);
     (TextTable::new("", headers).with_rows(rows), verdicts)
 }
 
