@@ -3,8 +3,6 @@
 
 use crate::{Place, PlannedLoad, PlannedRequest};
 use linerate_contract::Role;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -233,7 +231,7 @@ pub struct WrittenBySubject {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ComparisonKind {
     Compare,
@@ -243,7 +241,7 @@ pub enum ComparisonKind {
 
 /// The difference of latencies that matters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LatencyMargin {
     /// A share of the baseline's latency.
@@ -261,7 +259,7 @@ impl Default for LatencyMargin {
 
 /// A comparison of open loops is open while p50 is, or p50 or p90 (docs/decisions/latency.md).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DecidingPercentile {
     #[default]
@@ -277,7 +275,7 @@ impl DecidingPercentile {
 
 /// Operations per second of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PlannedRate {
     PerSecond(u64),
@@ -301,7 +299,7 @@ pub const HEAD: &str = "head";
 
 /// One of the two arms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedArm {
     /// As on the command line.
     pub arm: String,

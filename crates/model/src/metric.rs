@@ -1,7 +1,5 @@
 //! The quantities that tables show.
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The metric of a table, computed of a [`Measurement`].
@@ -43,7 +41,7 @@ pub enum Metric {
 
 /// Which way a number is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     Higher,

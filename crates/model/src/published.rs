@@ -1,14 +1,12 @@
 //! A document whose tables a suite repeats: its figures, what it derives from them, and what it found.
 
 use crate::Metric;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A document with its tables, what it derives from them, and its findings: as it is written, or each beside
 /// what a run has measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "Published"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "Published"))]
 #[serde(bound(
     serialize = "T: Serialize, D: Serialize, F: Serialize",
     deserialize = "T: Deserialize<'de>, D: Deserialize<'de>, F: Deserialize<'de>"
@@ -73,7 +71,7 @@ pub type FigurePlace = [String; 2];
 
 /// Numbers that the document computes from two figures each, the first in relation to the second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema), schemars(rename = "DerivedTable"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "DerivedTable"))]
 pub struct DerivedTable<R = DerivedRow> {
     pub title: String,
     pub form: DerivedForm,
@@ -90,7 +88,7 @@ pub struct DerivedRow {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DerivedForm {
     /// The values' difference, whichever direction is better: `+29.6 %`.
@@ -141,7 +139,7 @@ pub struct Reading {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Decides {
     pub by: Decider,
@@ -149,7 +147,7 @@ pub struct Decides {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Decider {
     /// How it is measured.
@@ -182,7 +180,7 @@ impl PublishedFigure {
 
 /// The units of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DocumentUnit {
     #[serde(rename = "s")]
     Seconds,

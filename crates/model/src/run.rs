@@ -7,8 +7,6 @@ use crate::{
     Learned, Metric, Outcome, Place, PlannedComparison, PlannedLoad, Published, Sharing, Subject, pair_id,
 };
 use linerate_contract::{Layer, Nanos, Role, Workload};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -92,7 +90,7 @@ impl<'a> Policy<'a> {
 
 /// A machine that plays roles, in a run over several.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedHost {
     /// `local`, `ssh:NAME`, or the URL of a server that runs there already.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -137,7 +135,7 @@ pub const RUN_SCHEMA: &str = "linerate.run/2";
 
 /// The machine, as far as it bears on the numbers. Open-ended: a fact is a name and a value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
     /// The machine's name in reports of several hosts; a scripted lab may have none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -363,7 +361,7 @@ pub fn default_warmup() -> Parameters {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedSystem {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub role: Role,

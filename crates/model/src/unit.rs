@@ -2,8 +2,6 @@
 
 use crate::{Histogram, Measurement, Outcome, PlannedSuite, Stage};
 use linerate_contract::{Bytes, Errors, Nanos, Role};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -257,7 +255,7 @@ pub struct Probe {
 
 /// How two sides share the CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
     /// Both run all the time, and the scheduler gives either side half of each CPU.
@@ -270,7 +268,7 @@ pub enum Sharing {
 
 /// An event that the kernel counts of processes and of their network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Count {
     /// TCP segments sent in the namespace, by server and client.

@@ -3,12 +3,10 @@
 
 use super::numbers::plain;
 use linerate_contract::{Done, ErrorKind, Layer, Role, Spec, TlsFailure};
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct CauseJson {
     /// As in `done.errors`.
     pub(super) kind: String,

@@ -3,14 +3,12 @@
 use super::load_causes::{CauseJson, causes};
 use super::load_series::{OperationsSecond, StreamSecond};
 use linerate_contract::{Done, Errors, Spec, StreamCounts, Tls};
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// The JSON of a load, by the way its operations are counted.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub(super) enum LoadJson<'a> {
     Operations(Box<OperationsJson<'a>>),
@@ -29,7 +27,7 @@ impl LoadJson<'_> {
 
 /// HTTP requests, or round trips over TCP or WebSocket.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct OperationsJson<'a> {
     /// `linerate.load/1`.
     pub(super) schema: &'static str,
@@ -83,7 +81,7 @@ pub(super) struct OperationsJson<'a> {
 
 /// Events within responses, such as server-sent ones.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct EventsJson {
     pub(super) count: u64,
     pub(super) per_second: f64,
@@ -95,7 +93,7 @@ pub(super) struct EventsJson {
 
 /// The operations of one of several requests.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RequestJson<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
@@ -111,7 +109,7 @@ pub(super) struct RequestJson<'a> {
 
 /// One load several times (`--repeat`).
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RepeatsJson<'a> {
     /// `linerate.load.repeats/1`.
     pub(super) schema: &'static str,
@@ -122,7 +120,7 @@ pub(super) struct RepeatsJson<'a> {
 
 /// Open loops at shares of the rate of a closed one (`--sweep`).
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SweepJson<'a> {
     /// `linerate.load.sweep/1`.
     pub(super) schema: &'static str,
@@ -134,7 +132,7 @@ pub(super) struct SweepJson<'a> {
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SweepStepJson<'a> {
     /// A share of the closed loop's rate.
     pub(super) share: f64,
@@ -144,7 +142,7 @@ pub(super) struct SweepStepJson<'a> {
 
 /// The highest rate at which a percentile is at most a bound: between `passes` and `fails`.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct HighestJson {
     pub(super) percentile: f64,
     pub(super) most_us: f64,
@@ -156,7 +154,7 @@ pub(super) struct HighestJson {
 
 /// A median of several runs.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct MedianJson {
     pub(super) median: f64,
     /// Absent with fewer than six runs.
@@ -166,7 +164,7 @@ pub(super) struct MedianJson {
 
 /// Bytes over TCP or WebSocket.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct StreamsJson<'a> {
     /// `linerate.load.streams/1`.
     pub(super) schema: &'static str,
@@ -174,7 +172,7 @@ pub(super) struct StreamsJson<'a> {
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct StreamJson<'a> {
     /// `to server` or `from server`.
     pub(super) direction: &'static str,
@@ -187,7 +185,7 @@ pub(super) struct StreamJson<'a> {
 
 /// Datagrams over UDP, or KCP.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct DatagramsJson<'a> {
     /// `linerate.load.datagrams/1`.
     pub(super) schema: &'static str,
@@ -197,7 +195,7 @@ pub(super) struct DatagramsJson<'a> {
 
 /// The engine's input and output.
 #[derive(Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RunJson<'a> {
     /// The spec, in the fields of the contract (sdk/CONTRACT.md, "Input"), without private keys.
     #[serde(serialize_with = "without_key")]

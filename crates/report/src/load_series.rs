@@ -2,8 +2,6 @@
 
 use super::load::micros;
 use linerate_contract::{Bytes, Counts, Done, Nanos, Sample};
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,7 +12,7 @@ const SHORTEST: Nanos = Nanos(100_000_000);
 
 /// Operations of a second.
 #[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OperationsSecond {
     /// The end of this second, since the window opened.
     seconds: f64,
@@ -27,7 +25,7 @@ pub struct OperationsSecond {
 
 /// Bytes of a second, in one direction.
 #[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StreamSecond {
     /// The end of this second, since the window opened.
     seconds: f64,

@@ -19,14 +19,12 @@ use linerate_contract::{Errors, Role};
 use linerate_model::axes::Axes;
 use linerate_model::{Better, Host, PlannedHost, PlannedSystem};
 pub use published::*;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The whole report of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// `linerate.report/4`.
     pub schema: String,
@@ -44,7 +42,7 @@ pub struct Report {
 pub const REPORT_SCHEMA: &str = "linerate.report/4";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunFacts {
     pub id: String,
     /// The exact command that repeats this run.
@@ -88,7 +86,7 @@ pub enum Oddity {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SuiteReport {
     pub name: String,
     pub question: String,
@@ -114,7 +112,7 @@ pub(crate) const LOAD_AXIS: &str = "load";
 
 /// How a table is laid out; its numbers are in the cells.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TableReport {
     pub name: String,
     pub title: String,
@@ -154,7 +152,7 @@ pub struct TableReport {
 
 /// A cell and the competitor that has the best median.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BestOfResult {
     pub id: String,
     /// By what: the metric and its unit.
@@ -167,7 +165,7 @@ pub struct BestOfResult {
 /// A cell in a table: its number by the table's metric, and its comparisons. [`CellReport`] has the numbers
 /// of the first table that contains the cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TableCell {
     pub id: String,
     /// Which of several metrics this is; absent where the table has but one.
@@ -238,7 +236,7 @@ impl TableReport {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CellReport {
     pub id: String,
     pub axes: Axes,
@@ -323,7 +321,7 @@ pub struct CellReport {
 
 /// Exactly one of the two is set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuCost {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub us_per_op: Option<f64>,
@@ -359,7 +357,7 @@ impl CpuCost {
 
 /// CPU time of a row: that of its baseline by the ratio of the CPU times, else that of its trials alone.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RowCpu {
     #[serde(flatten)]
     pub cost: CpuCost,
@@ -371,7 +369,7 @@ pub struct RowCpu {
 
 /// A path that delays, drops or holds back packets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PathReport {
     /// In one line.
     pub description: String,
@@ -386,7 +384,7 @@ pub struct PathReport {
 
 /// Packets of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WayReport {
     pub packets: u64,
     /// Percent that were dropped as required.

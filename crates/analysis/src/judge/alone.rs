@@ -3,8 +3,6 @@
 use crate::stats::estimate::{Estimate, FEWEST_ROUNDS, mean_interval, standard_deviation, student};
 use crate::stats::ratio::RatioEstimate;
 use crate::stats::verdict::MARGIN;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Two estimates of a pair may differ by this, as a share of the ratio, and still agree: the margin.
@@ -14,7 +12,7 @@ const FEWEST_FOR_DOUBT: usize = 3;
 
 /// A cell by its trials alone.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Alone {
     /// The median.
     pub value: f64,
@@ -46,7 +44,7 @@ impl Alone {
 
 /// A ratio of solo trials, by round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SoloRatio {
     pub ratio: f64,
     /// From the signed-rank distribution. With three to five rounds Student's, of the rounds' log ratios;

@@ -8,13 +8,11 @@ use crate::stats::estimate::Estimate;
 use crate::stats::metric::Value;
 use linerate_contract::Role;
 use linerate_model::{Measurement, Metric, Outcome, PlannedCell, PlannedSuite, Stage, Unit};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum OutcomeWord {
     Ok,

@@ -6,13 +6,11 @@ use crate::stats::verdict::{Verdict, control_fails};
 use linerate_contract::Role;
 use linerate_model::Better;
 use linerate_model::Sharing;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The ratio of two cells: Hodges-Lehmann estimate of the units' log ratios.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Id of the cell compared with.
     pub with: String,
@@ -107,7 +105,7 @@ impl Comparison {
 
 /// The part of a ratio that only duets have.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DuetReport {
     /// How the two shared the CPUs.
     pub sharing: Option<Sharing>,

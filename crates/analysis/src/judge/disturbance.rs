@@ -4,8 +4,6 @@ use super::journal::SortedJournal;
 use crate::stats::bound::{DISTURBED, disturbance};
 use crate::stats::outliers::{STEAL, stolen};
 use linerate_model::{Measurement, Sides, Unit};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,7 +14,7 @@ const FEW: f64 = 0.1;
 /// CPU time that others used in a disturbed run: more than a tenth of its pairs were beside other processes
 /// that used more than 10 %, or lost more than 5 % to other guests of the hypervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disturbance {
     /// The share that processes of neither side used: the mean over the disturbed units.
     pub strangers: f64,

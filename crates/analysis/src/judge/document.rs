@@ -7,13 +7,11 @@ use super::table::TableSummary;
 use crate::stats::verdict::Verdict;
 use linerate_model::Better;
 use linerate_model::{Claim, Finding, Metric, Published, PublishedFigure};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A run's answer to a finding of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Confirmation {
     #[serde(rename = "holds")]
     Holds,

@@ -5,13 +5,11 @@ use super::comparison::Comparison;
 use crate::stats::accuracy::{Accuracy, accuracy, over_truth};
 use crate::stats::estimate::FEWEST_ROUNDS;
 use linerate_model::{Metric, Truth};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Performance as a share of a limit's or a reference's: 1 is equal to it, above 1 is better than it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShareOf {
     /// Id of the limit or the reference.
     pub with: String,
@@ -24,7 +22,7 @@ pub struct ShareOf {
 
 /// A reported value against the known true one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgainstTruth {
     /// In the unit of the cell.
     pub truth: f64,

@@ -2,13 +2,11 @@
 
 use super::ByRound;
 use super::ratio::RatioEstimate;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whether reported values are those of the ground truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Accuracy {
     /// The 95 % interval of the error is inside the tolerance.
     #[serde(rename = "right")]

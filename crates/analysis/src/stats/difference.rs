@@ -1,12 +1,10 @@
 //! How much longer an operation takes than with the baseline, in microseconds.
 
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A ratio of latencies in the unit of the baseline: above 0 is slower.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyDifference {
     /// Microseconds of an operation.
     pub us: f64,

@@ -2,13 +2,11 @@
 
 use linerate_contract::Counts;
 use linerate_model::Histogram;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Percentiles of a histogram in microseconds, and the number of operations in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     pub mean: f64,
     pub p50: f64,
@@ -22,7 +20,7 @@ pub struct Latency {
 
 /// Latency by percentile, for plots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyCurve {
     /// 0, 50, 80, 90, 95, 98, 99, 99.5, ...: as far as there are slower operations.
     pub percent: Vec<f64>,

@@ -8,13 +8,11 @@
 
 use super::ratio::RatioEstimate;
 use linerate_model::{Metric, SideWindow, Unit};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// 1: the rate falls by as much as the role's CPU time; 0: it does not fall.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sensitivity {
     pub value: f64,
     /// From the signed-rank distribution; absent with fewer than six units.

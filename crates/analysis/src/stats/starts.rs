@@ -2,13 +2,11 @@
 
 use super::estimate::median;
 use linerate_model::{ColdStart, PlannedSuite, SideWindow, Unit};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The starts of a server in the units of a run: medians.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartReport {
     /// The server's name.
     pub name: String,

@@ -3,14 +3,12 @@
 use super::estimate::median;
 use linerate_contract::{Datagrams, Nanos, Sample, TcpEnds, TcpInfo};
 use linerate_model::Measurement;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 
 const BITS_PER_GBIT: f64 = 1e9;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatagramReport {
     pub sent: u64,
     /// Good ones, each once.
@@ -40,7 +38,7 @@ pub fn datagrams<'a>(measurements: impl IntoIterator<Item = &'a Measurement>) ->
 
 /// TCP information: medians over the trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpReport {
     pub retransmits: f64,
     pub rtt_us: f64,
@@ -84,7 +82,7 @@ fn mean_rtt(measurement: &Measurement) -> Option<f64> {
 
 /// A transfer over time: for each step the median over the trials.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeriesReport {
     /// Length of a step.
     pub step_ms: f64,

@@ -2,8 +2,6 @@
 
 use super::estimate::median;
 use linerate_model::{Measurement, UsagePair};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A server may open a few permanent descriptors: a timer, a second listener, a file.
@@ -13,7 +11,7 @@ const CLOSING: u64 = 100;
 
 /// Medians over the trials: before the client started, and shortly after it ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UsageReport {
     pub descriptors_before: f64,
     pub descriptors_after: f64,

@@ -1,8 +1,6 @@
 //! The verdict on a comparison.
 
 use super::ratio::RatioEstimate;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The relative difference that matters to users, unless a suite has another.
@@ -12,7 +10,7 @@ pub const FALSE_DISCOVERY: f64 = 0.05;
 
 /// The outcome of a comparison, a reading of it, a cell that has two builds, or all these cells together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Verdict {
     #[serde(rename = "faster")]
     Faster,

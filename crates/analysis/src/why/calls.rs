@@ -3,8 +3,6 @@
 use super::{CostDifference, LEAST_ROUNDS, MOST_FALSE, difference};
 use crate::stats::multiplicity::q_values;
 use linerate_model::CallWindow;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -32,7 +30,7 @@ const WAITS: [&str; 14] = [
 
 /// A system call's number for an operation, of the baseline and of the other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallDifference {
     /// Such as `write(2)`; `read(2) with EAGAIN` is the part that would have had to wait.
     pub name: String,

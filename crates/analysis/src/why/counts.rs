@@ -3,8 +3,6 @@
 use super::{CostDifference, MOST_FALSE, difference};
 use crate::stats::multiplicity::q_values;
 use linerate_model::{CallWindow, Count, SideWindow, Unit};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +14,7 @@ const LEAST_OF_OTHERS: f64 = 0.5;
 
 /// A count for an operation, of the baseline and of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountDifference {
     pub count: Count,
     pub per_operation: [f64; 2],

@@ -16,8 +16,6 @@ pub use causes::Cause;
 pub use counts::{CountDifference, counts};
 use label::Labels;
 use linerate_model::{PairProfile, ProfileWindow};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +38,7 @@ const LEAST_ROUNDS: usize = 3;
 
 /// The differences between a server and its baseline. CPU time is in microseconds for an operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// Windows of each side.
     pub rounds: u32,
@@ -68,7 +66,7 @@ pub struct Explanation {
 
 /// The cost of a known cause, such as a collector, with all that it calls.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseDifference {
     pub cause: Cause,
     #[serde(flatten)]
@@ -77,7 +75,7 @@ pub struct CauseDifference {
 
 /// A function whose cost differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FunctionDifference {
     /// As the program has it; a system call is `write(2)`.
     pub name: String,
@@ -99,7 +97,7 @@ pub struct FunctionDifference {
 
 /// A cost of the baseline and of the other, and the difference with its 95 % interval over the windows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostDifference {
     pub us: [f64; 2],
     pub difference_us: f64,

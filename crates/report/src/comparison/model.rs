@@ -8,13 +8,11 @@ use linerate_analysis::stats::starts::StartReport;
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::why::{CountDifference, Explanation};
 use linerate_model::{ComparisonKind, DecidingPercentile, LatencyMargin, PairProfile, PlannedArm};
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Two builds of a system, cell by cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparisonReport {
     pub kind: ComparisonKind,
     pub base: PlannedArm,
@@ -56,14 +54,14 @@ pub struct ComparisonReport {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct NamedCommand {
     pub name: String,
     pub command: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ControlReport {
     pub ratio: f64,
     pub ci95: Option<[f64; 2]>,
@@ -77,7 +75,7 @@ pub struct ControlReport {
 
 /// A cell with both builds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedCell {
     /// The id of the suite's cell.
     pub id: String,
@@ -153,7 +151,7 @@ impl ComparedCell {
 
 /// Which functions cost more or less than those of the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WhyReport {
     pub sentence: String,
     /// The operation that costs and counts are for: `request`, or `write` of a bulk transfer.
@@ -168,7 +166,7 @@ pub struct WhyReport {
 
 /// The functions and system calls that a row spends more or less CPU time in than its baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Reason {
     pub id: String,
     pub baseline: String,
@@ -181,7 +179,7 @@ pub struct Reason {
 
 /// A gate in one line of JSON, for programs that look for change points as well.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryEntry {
     /// RFC 3339, UTC.
     pub started: String,
@@ -202,7 +200,7 @@ pub struct HistoryEntry {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HistoryCell {
     pub id: String,
     pub verdict: Verdict,

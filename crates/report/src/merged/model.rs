@@ -3,14 +3,12 @@
 
 use crate::model::{CellReport, Quantity, Report, SuiteReport, TableCell, TableReport};
 use crate::words::json;
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// One report of runs on several hosts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MergedReport {
     /// `linerate.merge/3`.
     pub schema: String,
@@ -24,7 +22,7 @@ pub const MERGE_SCHEMA: &str = "linerate.merge/3";
 
 /// A machine and the runs that were made on it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MergedHost {
     pub name: String,
     pub runs: Vec<Report>,
@@ -32,7 +30,7 @@ pub struct MergedHost {
 
 /// Ratios of a suite on several hosts, with what they have in common.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MergedSuite {
     pub name: String,
     pub tables: Vec<MergedTable>,
@@ -40,7 +38,7 @@ pub struct MergedSuite {
 
 /// Ratios of a table on several hosts, with what they have in common.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MergedTable {
     pub name: String,
     /// By cell and metric, in the order of the suite.
@@ -50,7 +48,7 @@ pub struct MergedTable {
 
 /// A cell by one metric on all hosts; its numbers are in the reports of the runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MergedCell {
     pub id: String,
     /// Which of several metrics this is; absent where the table has but one.
@@ -63,7 +61,7 @@ pub struct MergedCell {
 
 /// The estimate of the ratios within the hosts; each host counts once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OverHosts {
     /// Hosts with a ratio.
     pub hosts: u32,
@@ -76,7 +74,7 @@ pub struct OverHosts {
 
 /// A host whose result is not that of the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Disagreement {
     pub id: String,
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "json::some_metric")]
@@ -96,7 +94,7 @@ pub struct Disagreement {
 
 /// The subject of a disagreement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Subject {
     /// The host's interval is apart from most others, by more than the margin.

@@ -3,8 +3,6 @@
 use linerate_analysis::judge::{Alone, Confirmation};
 use linerate_analysis::stats::difference::LatencyDifference;
 use linerate_model::{Decides, DerivedTable, DocumentUnit, Published};
-#[cfg(test)]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A document beside a run: all tables of a run with `--published`, else those with a number.
@@ -15,7 +13,7 @@ pub type DerivedRows = DerivedTable<RatioOfTwo>;
 
 /// A table of the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PublishedRows {
     pub title: String,
     pub rows: Vec<PublishedRow>,
@@ -23,7 +21,7 @@ pub struct PublishedRows {
 
 /// A figure of the document, and the value of the cell that repeats it, in the same unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PublishedRow {
     pub row: String,
     pub unit: DocumentUnit,
@@ -67,7 +65,7 @@ pub struct PublishedRow {
 
 /// Two figures as a ratio of performance, of the document and of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RatioOfTwo {
     /// The row of a derived table, or the form of the measurement; empty where a finding has but one.
     pub row: String,
@@ -94,7 +92,7 @@ pub struct RatioOfTwo {
 
 /// A sentence of the document, and whether it holds in this run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FindingReport {
     pub text: String,
     /// The figures that it is about, as the document has them.

@@ -3,13 +3,11 @@
 use crate::stats::difference::LatencyDifference;
 use crate::stats::verdict::{Verdict, is_equal};
 use linerate_model::Metric;
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A measure by which two subjects are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Measure {
     /// Operations or bytes in a time: higher is better.
@@ -56,7 +54,7 @@ impl Measure {
 
 /// The second series of a suspect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Confirmation {
     Pending,
@@ -66,7 +64,7 @@ pub enum Confirmation {
 
 /// Head against base by one measure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     pub measure: Measure,
     /// Base in its trials alone, and that value by the ratio, which is the value of head. Of latencies and
@@ -146,7 +144,7 @@ impl Finding {
 /// The findings about two subjects under one load: the rate or, of an open loop, the latencies; and the CPU
 /// time per operation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Findings(pub Vec<Finding>);
 

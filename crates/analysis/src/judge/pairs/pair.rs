@@ -6,8 +6,6 @@ use crate::judge::{Alone, Comparison, DuetReport, OutcomeWord, SoloRatio, rounde
 use crate::stats::verdict::Verdict;
 use linerate_contract::Role;
 use linerate_model::{Metric, Outcome, Sharing, Stage};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The two builds in one cell.
@@ -76,7 +74,7 @@ impl FailedUnit {
 
 /// The load of an open loop.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OfferedLoad {
     pub per_second: u64,
     /// The part of the capacity that was asked for.

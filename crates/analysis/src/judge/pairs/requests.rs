@@ -9,14 +9,12 @@ use crate::stats::duet::latencies;
 use crate::stats::estimate::median;
 use linerate_contract::{Counts, Errors};
 use linerate_model::{Metric, PlannedRequest, Run, SideWindow, Sides, Together, Unit};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 
 /// One of several requests, with the numbers of base and head.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequestFinding {
     pub method: String,
     pub path: String,

@@ -12,8 +12,6 @@ use crate::stats::early;
 use crate::stats::estimate::median;
 use linerate_contract::Role;
 use linerate_model::{Metric, PlannedRate, SecondLoadRate, Sides, Unit};
-#[cfg(feature = "schema")]
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Operations of a side in a unit of which its p99 is known: ten are slower.
@@ -21,7 +19,7 @@ const FOR_P99: u64 = 1_000;
 
 /// The findings about two subjects under the second load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SecondLoad {
     pub load: OfferedLoad,
     /// Units of which both sides succeeded.
