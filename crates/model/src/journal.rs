@@ -62,11 +62,6 @@ impl Journal {
     }
 }
 
-/// The journal of a run in memory; `place` is its name in warnings.
-pub fn parse_journal(run: &Run, place: &str, bytes: &[u8]) -> Journal {
-    read_journal(run, place, bytes).expect("memory can be read")
-}
-
 /// The journal of a run; `place` is its name in warnings.
 ///
 /// # Errors
@@ -219,7 +214,7 @@ mod tests {
         );
         let text = format!("{DUET}\n{trial}\n{at_rate}\n");
         let run = run();
-        let read = parse_journal(&run, "j", text.as_bytes());
+        let read = read_journal(&run, "j", text.as_bytes()).unwrap();
         let units: Vec<(Sides, u32)> = read.units.iter().map(|unit| (unit.sides, unit.number)).collect();
         let expected = [(Sides::Two([1, 0]), 1), (Sides::One(0), 2), (Sides::AtRate([1, 0]), 1)];
         assert_eq!(units, expected, "{:?}", read.warnings);
@@ -236,7 +231,7 @@ mod tests {
             DUET.replace(r#""sharing":"turns","#, ""),
             DUET.replace("duet", "solo"),
         ];
-        let read = parse_journal(&run(), "j", lines.join("\n").as_bytes());
+        let read = read_journal(&run(), "j", lines.join("\n").as_bytes()).unwrap();
         assert_eq!((read.units.len(), read.unknown, read.warnings.len()), (0, 4, 1));
     }
 
@@ -249,7 +244,7 @@ mod tests {
 
     #[test]
     fn damaged_lines_are_counted_and_named_up_to_a_limit() {
-        let Journal { warnings, .. } = parse_journal(&run(), "j", "x\n".repeat(100_000).as_bytes());
+        let Journal { warnings, .. } = read_journal(&run(), "j", "x\n".repeat(100_000).as_bytes()).unwrap();
         assert_eq!(warnings.len(), MOST_WARNINGS + 1);
         assert!(warnings[9].starts_with("j:10: not an entry"), "{warnings:?}");
         assert_eq!(warnings[10], "j: and 99990 more lines that are left out");
@@ -260,7 +255,7 @@ mod tests {
     #[test]
     fn a_unit_with_a_number_that_no_run_has_is_left_out() {
         let line = DUET.replace(r#""unit":1"#, r#""unit":4294967295"#);
-        let Journal { units, warnings, .. } = parse_journal(&run(), "j", line.as_bytes());
+        let Journal { units, warnings, .. } = read_journal(&run(), "j", line.as_bytes()).unwrap();
         assert!(units.is_empty() && warnings[0].contains("unit: 4294967295 is above"), "{warnings:?}");
     }
 
@@ -270,7 +265,7 @@ mod tests {
         let count = 3 * CHUNK as usize / DUET.len();
         let mut journal: String = (0..count).map(line).collect();
         journal.push_str("{\n\n[1]");
-        let Journal { units, warnings, .. } = parse_journal(&run(), "j", journal.as_bytes());
+        let Journal { units, warnings, .. } = read_journal(&run(), "j", journal.as_bytes()).unwrap();
         assert!(units.iter().map(|unit| unit.number as usize).eq(0..count));
         assert_eq!(warnings.len(), 2);
         assert!(warnings[0].starts_with(&format!("j:{}: cut off", count + 1)), "{warnings:?}");

@@ -2,7 +2,7 @@
 //! missing, not reached, too few rounds, an outlier, steal, an A/A control, a limit.
 
 use linerate_contract::Counts;
-use linerate_model::journal::{self, Journal, parse_journal};
+use linerate_model::journal::{self, Journal, read_journal};
 use linerate_model::{Found, Histogram, Measurement, Run, Sides, Unit};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -172,7 +172,7 @@ pub(super) fn trials() -> Vec<Unit> {
 /// The units of a run by these lines of its journal.
 pub(super) fn read(run: &Run, lines: &[Value]) -> Vec<Unit> {
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    let journal = parse_journal(run, "fixture", lines.join("\n").as_bytes());
+    let journal = read_journal(run, "fixture", lines.join("\n").as_bytes()).unwrap();
     assert!(journal.warnings.is_empty() && journal.unknown == 0, "{:?}", journal.warnings);
     journal.units
 }
@@ -181,7 +181,7 @@ pub(super) fn read(run: &Run, lines: &[Value]) -> Vec<Unit> {
 pub(super) fn journal(run: &Run, units: &[Unit]) -> Journal {
     let fixture = self::run();
     let lines = units.iter().flat_map(|unit| journal::line(&fixture, unit).expect("it follows the model"));
-    parse_journal(run, "fixture", &lines.collect::<Vec<u8>>())
+    read_journal(run, "fixture", &lines.collect::<Vec<u8>>()[..]).unwrap()
 }
 
 /// A cell of the fixture's first suite by itself.

@@ -219,8 +219,9 @@ mod tests {
     use crate::stats::check::LONGEST_STALL_WITH_LOSS;
     use linerate_contract::{Bytes, Cause, ErrorKind, Errors};
 
-    fn work(parameters: &[(&str, u64)], direction: &str) -> Work {
-        let parameters = Parameters::from_pairs(parameters.iter().copied()).unwrap();
+    fn work(pairs: &[(&str, u64)], direction: &str) -> Work {
+        let mut parameters = Parameters::default();
+        pairs.iter().for_each(|(name, value)| *parameters.by_name(name).unwrap() = Some(*value));
         Work::from_parameters(&parameters, &BTreeMap::from([("direction".to_owned(), direction.to_owned())]))
     }
 

@@ -5,7 +5,7 @@
 pub(crate) mod program;
 pub(crate) mod published;
 
-use linerate::measurement::journal::parse_journal;
+use linerate::measurement::journal::read_journal;
 use linerate::measurement::{Run, Unit};
 use linerate::report::model::Report;
 use std::fs;
@@ -74,7 +74,8 @@ pub(crate) fn duets(folder: &Path) -> Vec<Named> {
 /// Every readable line of the journal.
 fn units(folder: &Path) -> impl Iterator<Item = Named> {
     let run: Run = serde_json::from_str(&fs::read_to_string(folder.join("run.json")).unwrap()).unwrap();
-    let journal = parse_journal(&run, "journal", &fs::read(folder.join("journal.jsonl")).unwrap());
+    let bytes = fs::read(folder.join("journal.jsonl")).unwrap();
+    let journal = read_journal(&run, "journal", &bytes[..]).unwrap();
     let named = move |unit: Unit| Named { id: unit.sides.id(&run.suites[unit.suite]), unit };
     journal.units.into_iter().map(named)
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::judge::{Comparison, SoloRatio};
 use crate::stats::verdict::Verdict;
 use linerate_contract::{Counts, Nanos};
-use linerate_model::journal::parse_journal;
+use linerate_model::journal::read_journal;
 use linerate_model::{Better, Histogram, SecondLoadRate, Sharing, Together};
 use serde_json::json;
 
@@ -81,7 +81,7 @@ fn judged_with(rates: &[f64], cpu: f64, [client, relay]: [f64; 2], second: Vec<U
     let run: Run = serde_json::from_value(run).expect("it follows the model");
     let lines = CELLS.map(trial).into_iter().chain(rates.iter().enumerate().map(unit));
     let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
-    let journal = parse_journal(&run, "journal", lines.join("\n").as_bytes());
+    let journal = read_journal(&run, "journal", lines.join("\n").as_bytes()).unwrap();
     assert!(journal.warnings.is_empty() && journal.unknown == 0, "{:?}", journal.warnings);
     judge(&run, &[journal.units, second].concat()).expect("it compares builds").pairs.remove(0)
 }
