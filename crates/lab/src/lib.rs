@@ -182,7 +182,7 @@ pub enum Sampling {
 }
 
 /// A complete description of a process to start.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
     pub role: Role,
     /// A process that its server needs, such as a database. It belongs to no role's CPU time.
@@ -190,6 +190,8 @@ pub struct Launch {
     /// The variant's name.
     pub system: String,
     pub host: HostName,
+    /// The working folder, relative to [`SCRATCH`]. Unless the process is the user's own, it may write to no
+    /// other one.
     pub folder: PathBuf,
     pub files: Vec<File>,
     /// Commands that run to their end before the process starts.
@@ -209,14 +211,15 @@ pub struct Launch {
     pub own_session: bool,
     /// Time slice to request from the kernel, in a duet.
     pub slice: Option<Nanos>,
-    /// True if it joins two TUN devices; it inherits their descriptors.
+    /// True if it joins two TUN devices; it inherits the descriptors of both, the client's side first; see
+    /// [`protocol::TUN_DESCRIPTORS`].
     pub tuns: bool,
     /// Set for a command of the user's own.
     pub user: Option<UserProcess>,
 }
 
 /// How a started system signals that it is ready.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ready {
     /// A TCP socket listens on its port (read from the kernel's socket table, without a connection).

@@ -2,7 +2,7 @@
 //! pair that is the agent's standard input, or over ssh. The agent ends when linerate closes the channel or
 //! ends.
 
-use crate::{Sampling, StopSignal};
+use crate::{Launch, Sampling, StopSignal};
 use linerate_contract::{Bytes, Nanos};
 use linerate_model::path::NetworkPath;
 use linerate_model::{Count, Host, StackSample, Usage, WireCounts};
@@ -114,31 +114,16 @@ pub struct File {
     pub contents: String,
 }
 
+/// A process of a launch: its own, or one of its setup.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Spawn {
     pub process: ProcessId,
-    pub host: HostName,
     pub program: PathBuf,
     pub arguments: Vec<String>,
-    /// The working folder, the only folder that the process may write to, relative to [`super::SCRATCH`].
-    pub folder: PathBuf,
-    pub files: Vec<File>,
-    /// CPUs to pin it to; empty: not pinned.
-    pub cpus: Vec<u32>,
-    /// A session of its own, not the agent's.
-    pub own_session: bool,
-    /// Time slice to request; `None`: the kernel's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slice: Option<Nanos>,
-    /// True: it inherits both TUN devices of a path with two, the client's side first; see
-    /// [`TUN_DESCRIPTORS`].
-    pub tuns: bool,
     /// The kind of record that can be made of it from now on.
     #[serde(default)]
     pub sampled: Sampling,
-    /// Set for a command of the user's own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<UserProcess>,
+    pub launch: Launch,
 }
 
 /// A process that runs as the user would run it: with the user's rights, files and environment.

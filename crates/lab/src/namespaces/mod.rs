@@ -128,23 +128,11 @@ impl Namespaces {
         let process = ProcessId(self.next_process);
         self.next_process += 1;
         let sampled = if kind == Kind::System { self.sampling } else { Sampling::Off };
-        let spawn = Spawn {
-            process,
-            host: launch.host,
-            program: command.0.clone(),
-            arguments: command.1.clone(),
-            folder: launch.folder.clone(),
-            files: launch.files.clone(),
-            cpus: launch.cpus.clone(),
-            own_session: launch.own_session,
-            slice: launch.slice,
-            tuns: launch.tuns,
-            sampled,
-            user: match sampled {
-                Sampling::Stacks => launch.user.clone().map(with_maps),
-                Sampling::Calls | Sampling::Off => launch.user.clone(),
-            },
-        };
+        let (program, arguments) = command.clone();
+        let mut spawn = Spawn { process, program, arguments, sampled, launch: launch.clone() };
+        if sampled == Sampling::Stacks {
+            spawn.launch.user = spawn.launch.user.map(with_maps);
+        }
         self.processes.insert(process, Running::new(kind, launch));
         self.channel.request(&Request::Spawn(Box::new(spawn)))?;
         Ok(process)
