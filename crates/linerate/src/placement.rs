@@ -70,14 +70,12 @@ pub fn server_at(url: &str) -> Result<RolePlace, String> {
 
 /// A table of hosts.toml.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 struct HostEntry {
     /// The destination for ssh(1), such as `user@box2.example`.
     ssh: Option<String>,
-    #[serde(default)]
     options: Vec<String>,
     address: Option<Ipv4Addr>,
-    #[serde(default)]
     cpus: Vec<u32>,
     agent: Option<String>,
 }

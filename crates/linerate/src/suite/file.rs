@@ -179,17 +179,14 @@ pub struct BestOfEntry {
 
 /// A form may have fewer rows and other parameters, the quick one fewer tables. The full form has them all.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct TableChanges {
-    #[serde(default)]
     pub leave_out: bool,
     /// Fewer values of an axis.
-    #[serde(default)]
     pub axes: toml::Table,
     /// Fewer lists of points.
     pub points: Option<Vec<String>>,
     /// In place of the table's own.
-    #[serde(default)]
     pub parameters: BTreeMap<String, Amount>,
 }
 
