@@ -20,12 +20,8 @@ pub enum Role {
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Client => "client",
-            Self::Relay => "relay",
-            Self::Server => "server",
-            Self::Describe => "describe",
-        })
+        // The name in JSON.
+        self.serialize(f)
     }
 }
 

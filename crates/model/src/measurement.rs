@@ -58,14 +58,8 @@ pub enum Stage {
 
 impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Raise => "raise",
-            Self::Start => "start",
-            Self::Verify => "verify",
-            Self::Learn => "learn",
-            Self::Measure => "measure",
-            Self::Stop => "stop",
-        })
+        // The name in journals.
+        self.serialize(f)
     }
 }
 
