@@ -179,3 +179,19 @@ fn the_layout_in_contributing_has_the_crates_and_modules_that_exist() {
     });
     none_of("modules are not named in CONTRIBUTING.md", silent.cloned());
 }
+
+#[test]
+fn a_walk_through_compare_has_at_most_25_files_and_they_exist() {
+    let files = text_files();
+    let contributing = files.iter().find(|file| file.path == "CONTRIBUTING.md").expect("it is there");
+    let (_, walk) = contributing.text.split_once("### A walk").expect("a section");
+    let walk = walk.split_once("\n## ").map_or(walk, |(walk, _)| walk);
+    let name = Regex::new(r"`([\w/]+\.rs)`").unwrap();
+    let named: Vec<&str> = name.captures_iter(walk).map(|found| found.get(1).unwrap().as_str()).collect();
+    assert!(named.len() <= 25 && walk.contains(&format!("These {} files", named.len())), "{}", named.len());
+    let is_there = |name: &str| files.iter().any(|file| file.path.ends_with(&format!("/{name}")));
+    none_of(
+        "files of the walk are gone",
+        named.into_iter().filter(|name| !is_there(name)).map(str::to_owned),
+    );
+}
