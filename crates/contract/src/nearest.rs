@@ -16,11 +16,11 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// Up to this number, all known names are listed.
 const FEW: usize = 24;
-/// Of more names these many are listed, the closest.
+/// How many of more names are listed, the closest.
 const LISTED: usize = 6;
 
-/// The end of a message about an unknown name: `nearest: "direction"`, or `known: direction, transfers, ...`; of
-/// many names `the closest of 260: go, oha, ...`.
+/// The end of a message about an unknown name: `nearest: "direction"`, or `known: direction, transfers,
+/// ...`; where many are known `the closest of 260: go, oha, ...`.
 #[must_use]
 pub fn suggestion<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.into_iter().collect();

@@ -1,6 +1,6 @@
 //! The comparisons of a table as sentences.
 
-use crate::model::{Comparison, DuetReport, SuiteReport, TableCell, TableReport};
+use crate::model::{Comparison, DuetReport, SuiteReport, TableReport};
 use crate::numbers::{Ends, counted, difference, longer, percent, plain, times, value_and_range};
 use crate::words::{self, detectable};
 use linerate_analysis::stats::verdict::Verdict;

@@ -30,8 +30,8 @@ pub(super) fn text(text: &mut String, published: &PublishedReport, style: Style)
     text.push('\n');
 }
 
-/// The findings in lines of this width: whether one holds today, the sentence, the document's ratio and that of
-/// this run.
+/// The findings in lines of this width: whether one holds today, the sentence, the document's ratio and that
+/// of this run.
 fn finding_lines(published: &PublishedReport, width: usize) -> String {
     let row = |finding: &FindingReport| {
         let first = finding.readings.first();
