@@ -183,6 +183,13 @@ pub(crate) fn share(share: f64) -> String {
     format!("{} %", (percent * scale).round() / scale + 0.0)
 }
 
+/// `1.1 %`: a bound with at most one decimal, rounded up, so that it holds.
+pub(crate) fn bound(share: f64) -> String {
+    let percent = share * 100.0;
+    let scale = if percent < 10.0 { 10.0 } else { 1.0 };
+    format!("{} %", (percent * scale).ceil() / scale)
+}
+
 /// `-4.1 % (-5.0 to -3.2)`: the change of a measure.
 pub(crate) fn signed(found: &Finding) -> String {
     // A verdict without an interval is that of all windows.
@@ -210,9 +217,13 @@ pub(crate) fn signed_number(value: f64, ci95: Option<[f64; 2]>) -> String {
     if value > 0.0 && text.parse() != Ok(0.0) { format!("+{text}") } else { text }
 }
 
-/// `4.1`: a percentage with the decimals that its interval justifies.
+/// `4.1`: a percentage with the decimals that its interval justifies; `0.0` in `0.0 (-4.6 to 2.5)`.
 pub(crate) fn percent_number(value: f64, ci95: Option<[f64; 2]>) -> String {
-    fixed(value, decimals(value, ci95.unwrap_or([value; 2])))
+    let ends = ci95.unwrap_or([value; 2]);
+    let of_size = |size: f64| fixed(value, decimals(size, ends));
+    let text = of_size(value.abs().max((ends[1] - ends[0]) / 2.0));
+    // An end on one side of zero stays there.
+    if ends.contains(&value) && text.parse() == Ok(0.0) { of_size(value) } else { text }
 }
 
 /// `95 s`, `7.3 s`: seconds of wall time.
@@ -230,6 +241,16 @@ pub fn whole_seconds(seconds: f64) -> humantime::FormattedDuration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_has_no_more_digits_than_its_interval_and_a_bound_is_rounded_up() {
+        let of = |value: f64, ends: [f64; 2]| signed_percent(value, Some(ends));
+        assert_eq!(of(0.0059, [-4.6, 2.5]), "0.0 % (-4.6 to +2.5)");
+        assert_eq!(of(0.47, [-1.6, 4.5]), "+0.5 % (-1.6 to +4.5)");
+        assert_eq!(of(2.9, [0.03, 12.0]), "+2.9 % (+0.030 to +12)");
+        assert_eq!(of(-41.0, [-51.0, -28.0]), "-41 % (-51 to -28)");
+        assert_eq!([0.00062, 0.0106, 0.122].map(bound), ["0.1 %", "1.1 %", "13 %"]);
+    }
 
     #[test]
     fn a_range_of_percentages_has_the_digits_of_its_lower_end() {

@@ -8,8 +8,8 @@ use super::{requests, why};
 use crate::layout::TextTable;
 use crate::model::{Report, SoloRatio};
 use crate::numbers::{
-    Digits, Ends, counted, difference, more, percent, percent_number, seconds, share, signed, signed_number,
-    times_of,
+    Digits, Ends, bound, counted, difference, more, percent, percent_number, seconds, share, signed,
+    signed_number, times_of,
 };
 use crate::words;
 use linerate_analysis::judge::pairs::{Finding, Measure, OfferedLoad, SecondLoad};
@@ -156,8 +156,9 @@ fn difference_words(cell: &ComparedCell, found: &Finding, name: &str, base: &str
 /// No difference that matters, and the slowdown that is excluded.
 fn equal_words(cell: &ComparedCell, base: &str) -> String {
     let name = &cell.id;
-    let excluded = excluded(cell)
-        .map_or_else(String::new, |(what, bound)| format!("; {what} above {} is excluded", share(bound)));
+    let excluded = excluded(cell).map_or_else(String::new, |(what, bound)| {
+        format!("; {what} above {} is excluded", self::bound(bound))
+    });
     format!("no difference between {name} and {base}{excluded}")
 }
 
@@ -169,7 +170,7 @@ fn undecided_words(cell: &ComparedCell, main: &Finding, base: &str) -> String {
         (None, Some((what, bound))) => {
             format!(
                 "no difference found between {name} and {base}; {what} above {} is excluded",
-                share(bound)
+                self::bound(bound)
             )
         }
         (None, None) if main.ci95.is_none() => {
