@@ -197,7 +197,7 @@ pub(crate) fn signed(found: &Finding) -> String {
     with_end(found.percent(), found.percent_ci95(), few)
 }
 
-const TOO_FEW: &str = "too few units";
+const TOO_FEW: &str = "too few pairs";
 
 /// `+4.1 % (3.2 to 5.0)`, of numbers that are percentages.
 pub(crate) fn signed_percent(percent: f64, ci95: Option<[f64; 2]>) -> String {
@@ -321,7 +321,7 @@ mod tests {
             signed(&serde_json::from_value(json).unwrap())
         };
         assert_eq!(found("slower"), "-98.00 % (each window)");
-        assert_eq!(found("cannot tell"), "-98.00 % (too few units)");
+        assert_eq!(found("cannot tell"), "-98.00 % (too few pairs)");
     }
 
     #[test]

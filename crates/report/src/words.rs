@@ -53,7 +53,7 @@ fn lab_flag(flag: LabFlag) -> &'static str {
     }
 }
 
-/// Such as `21 of 24 units: other processes used 34 % of the CPU time`. `units`: what is counted, unless it
+/// Such as `21 of 24 pairs: other processes used 34 % of the CPU time`. `units`: what is counted, unless it
 /// is cells.
 pub(super) fn disturbance(found: &Disturbance, units: &str) -> String {
     let Disturbance { strangers, stolen, disturbed, of, is_of_cells } = found;

@@ -69,6 +69,13 @@ pub(super) fn differences(windows: &[[CallWindow; 2]]) -> Vec<CallDifference> {
     certain
 }
 
+/// Whether the load alone may make a function's CPU time differ, of the baseline and of the other: of a call
+/// that waits or wakes others, below the factor from which its number is told.
+pub(super) fn is_of_the_load(name: &str, us: [f64; 2]) -> bool {
+    let difference = (us[1] - us[0]).abs();
+    WAITS.contains(&name) && difference < LEAST_OF_WAITS[1] * us[0].min(us[1])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

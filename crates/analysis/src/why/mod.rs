@@ -132,7 +132,10 @@ pub fn explain(pair: &PairProfile) -> Option<Explanation> {
     let name = |label| labels.name(label).to_owned();
     let mut functions: Vec<FunctionDifference> = certain(&parts, whole, &launches, MOST_FALSE)
         .into_iter()
-        .filter(|(label, _)| label::late(labels.name(*label)).is_none())
+        .filter(|(label, cost)| {
+            let name = labels.name(*label);
+            label::late(name).is_none() && !calls::is_of_the_load(name, cost.us)
+        })
         .map(|(label, cost)| FunctionDifference {
             name: name(label),
             caller: labels.caller(label, &times[usize::from(cost.difference_us > 0.0)]).map(name),

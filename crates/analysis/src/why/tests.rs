@@ -228,6 +228,18 @@ fn equal_servers_name_nothing() {
 }
 
 #[test]
+fn a_call_that_waits_is_named_from_a_factor_of_two_on() {
+    let waits =
+        |us: f64| with(&[(&["main", "[k] do_syscall_64", "[k] __x64_sys_epoll_wait", "[k] ep_poll"], us)]);
+    let named = |us: f64| {
+        let pair = profile(&waits(us), &waits(2.0), 9, &mut Pcg64::seed_from_u64(5));
+        let functions = explain(&pair).unwrap().functions;
+        functions.first().map(|first| first.name.clone())
+    };
+    assert_eq!([3.0, 8.0].map(named), [None, Some("epoll_wait(2)".to_owned())]);
+}
+
+#[test]
 fn a_difference_of_one_launch_alone_names_nothing() {
     let planted = with(&[(&["main", "serve", "parse"], 3.0)]);
     let mut random = Pcg64::seed_from_u64(3);

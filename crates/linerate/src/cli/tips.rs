@@ -15,7 +15,7 @@ const TIPS: &[(&[&str], &[&str], &str)] = &[
     (
         &["--warmup", "-w"],
         COMPARISONS,
-        "leave it out: both servers are loaded until their rates and CPU times are steady, before each unit",
+        "leave it out: both servers are loaded until their rates and CPU times are steady, before each pair",
     ),
     (
         &["--runs", "--min-runs", "--max-runs", "--repeat", "--rounds", "--count", "-r", "-m"],

@@ -86,7 +86,7 @@ fn describe(run: &Run, timings: &Timings) -> String {
             let time = humantime::format_duration(time.into());
             let _ = writeln!(
                 text,
-                "  then more units of pairs whose interval is wider than +-{percent} %, up to {time} in all"
+                "  then more of the pairs whose interval is wider than +-{percent} %, up to {time} in all"
             );
         }
         for (path, cells) in impaired_paths(suite) {
@@ -113,7 +113,7 @@ fn describe(run: &Run, timings: &Timings) -> String {
     }
     let [rounds, most] = seconds_in_all(run, timings, &steps);
     let further = match most > rounds {
-        true => format!(", up to {} with more units", time(most)),
+        true => format!(", up to {} with more pairs", time(most)),
         false => String::new(),
     };
     let cells = |is_meant: &dyn Fn(&&Step) -> bool| {

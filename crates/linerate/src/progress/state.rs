@@ -92,7 +92,7 @@ impl State {
                 self.pairs.next(step.number, pairs_of(suite), left, now);
                 self.pairs.words.clone()
             }
-            _ if step.round > suite.rounds => "more units of what is open".to_owned(),
+            _ if step.round > suite.rounds => "more pairs of what is undecided".to_owned(),
             _ => format!("round {} of {}", step.round, suite.rounds),
         };
         let words = self.with_name(suite, words);
@@ -233,7 +233,7 @@ mod tests {
         run.next(&step(Some(1), 3, false), &all, later, start);
         assert_eq!(run.line(start).unwrap(), "proxy: round 3 of 9, 1m 2s left; 1 suite after it, at most 4m");
         run.next(&step(Some(1), 10, false), &all, left(5.0), start);
-        assert_eq!(run.message(start).unwrap(), "proxy: more units of what is open, 5s left: a | b");
+        assert_eq!(run.message(start).unwrap(), "proxy: more pairs of what is undecided, 5s left: a | b");
     }
 
     #[test]

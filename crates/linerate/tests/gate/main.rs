@@ -49,7 +49,7 @@ fn a_slowdown_is_status_1_and_the_first_sentence_has_its_size() {
     let sentence = out.stdout.lines().next().unwrap();
     for part in [
         // The relay has no time left, so its CPU time is first.
-        "pipe needs 4.0 % more CPU time per operation with this change (3.5 to 4.4 %, 24 units, ",
+        "pipe needs 4.0 % more CPU time per operation with this change (3.5 to 4.4 %, 24 pairs, ",
         "in 1 of 2 cells, fast/pipe; rate -3.8 % (-4.2 to -3.4); 1 within 1 %",
     ] {
         assert!(sentence.contains(part), "{part}: {}", out.stdout);

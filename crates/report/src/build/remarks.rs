@@ -75,7 +75,7 @@ pub(super) fn failed(pair: &JudgedPair, units: &SortedJournal<'_>) -> Vec<String
         warmups.iter().find(is_failed).map(|outcome| format!("the warm-up failed: {}", reason(outcome)));
     let of_load = loads.last().filter(|_| all_failed).map(|outcome| {
         format!(
-            "nothing is known of latencies below capacity: each unit failed, the last one: {}",
+            "nothing is known of latencies below capacity: each pair failed, the last one: {}",
             reason(outcome)
         )
     });
@@ -122,7 +122,7 @@ pub(super) fn detail(pair: &JudgedPair, cells: [&CellReport; 2]) -> Option<Strin
         }
         Some(Obstacle::Units { failed, last }) => {
             let last = last.as_ref().map(failure).unwrap_or_default();
-            Some(format!("{failed} of {} units failed{last}", pair.tried))
+            Some(format!("{failed} of {} pairs failed{last}", pair.tried))
         }
         Some(Obstacle::Control) => Some("the control differs from itself".to_owned()),
         None if pair.verdict() != Verdict::CannotTell => None,
@@ -137,7 +137,7 @@ pub(super) fn detail(pair: &JudgedPair, cells: [&CellReport; 2]) -> Option<Strin
     }
 }
 
-const CANNOT_BE_PAUSED: &str = "; in these units each side is stopped for 30 ms at a time, and alone it \
+const CANNOT_BE_PAUSED: &str = "; in these pairs each side is stopped for 30 ms at a time, and alone it \
      was not: a server with a watchdog cannot be paused, turn that off";
 
 /// The reason of a unit that failed.

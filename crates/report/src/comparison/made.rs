@@ -41,7 +41,7 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
     lines.extend(if comparison.commands.is_empty() { reasons(comparison) } else { Vec::new() });
     lines.extend([
         format!(
-            "change: both builds in duet, fresh processes in each of {units} units; {} of {}",
+            "change: both builds in duet, fresh processes in each of {units} pairs; {} of {}",
             seconds(comparison.seconds),
             seconds(comparison.budget_seconds)
         ),
@@ -78,14 +78,14 @@ pub(crate) fn made(comparison: &ComparisonReport) -> Vec<String> {
     }));
     lines.extend(comparison.smallest_detectable.map(|smallest| {
         format!(
-            "with the spread of these units, the budget finds a slowdown of {} in 9 of 10 runs",
+            "with the spread of these pairs, the budget finds a slowdown of {} in 9 of 10 runs",
             share(smallest)
         )
     }));
     lines.extend(comparison.starts.iter().map(started));
     lines.extend(comparison.starts.iter().filter_map(failed));
     if comparison.kind == ComparisonKind::Gate {
-        lines.push("a slowdown counts once a second series of fresh units confirms it".into());
+        lines.push("a slowdown counts once a second series of fresh pairs confirms it".into());
     }
     lines.push("differences below about 1 % can come from the layout of the code alone".into());
     let details = comparison.cells.iter().filter_map(|cell| {

@@ -11,7 +11,7 @@ use linerate_analysis::stats::verdict::Verdict;
 use linerate_analysis::stopping::Prospect;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Such as "haproxy-tcp is 4.1 % slower with this change (3.2 to 5.0 %, 22 units, 70 s), in 1 of 6 cells; 5
+/// Such as "haproxy-tcp is 4.1 % slower with this change (3.2 to 5.0 %, 22 pairs, 70 s), in 1 of 6 cells; 5
 /// within 1 %".
 pub(super) fn sentence(comparison: &ComparisonReport) -> String {
     let cells = &comparison.cells;
@@ -20,7 +20,7 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
     let names = Vec::from_iter(names).join(" and ");
     match comparison.conclusion {
         Verdict::Missing => {
-            let reason = cells.iter().find_map(|cell| cell.detail.as_deref()).unwrap_or("no unit was made");
+            let reason = cells.iter().find_map(|cell| cell.detail.as_deref()).unwrap_or("no pair was made");
             format!("nothing could be measured: {reason}")
         }
         Verdict::Slower => {
@@ -36,7 +36,7 @@ pub(super) fn sentence(comparison: &ComparisonReport) -> String {
             let units: u32 = cells.iter().map(|cell| cell.units).sum();
             let time = seconds(comparison.seconds);
             let rest = rest(comparison, None);
-            format!("no slowdown of {names} with this change: {rest} ({units} units, {time})")
+            format!("no slowdown of {names} with this change: {rest} ({units} pairs, {time})")
         }
     }
 }
@@ -78,7 +78,7 @@ fn changed(
     let rest = if rest.is_empty() { rest } else { format!("; {rest}") };
     let overload = overload(cell, comparison);
     format!(
-        "{names} {what} with this change ({}{} units, {}){place}{second}{rest}{overload}",
+        "{names} {what} with this change ({}{} pairs, {}){place}{second}{rest}{overload}",
         interval.unwrap_or_default(),
         cell.units,
         seconds(cell.seconds)

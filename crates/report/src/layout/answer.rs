@@ -136,7 +136,7 @@ fn without_tiers(
     let why = match (strangers(group), lossy.clone().filter(|_| has_rounds).or(in_doubt)) {
         _ if table.control_fails() => "The A/A check failed, so this table has no verdicts.".to_owned(),
         (Some(share), _) => format!(
-            "No verdict: other processes used {:.0} % of the CPU time in too many units. Run it \
+            "No verdict: other processes used {:.0} % of the CPU time in too many pairs. Run it \
              again on a quiet machine.",
             share * 100.0
         ),

@@ -122,7 +122,7 @@ pub(crate) fn hosts(report: &Report) -> Vec<(String, Vec<(String, String)>)> {
 pub(crate) const HOW_TO_READ: &[&str] = &[
     "The value of the baseline is the median of its trials alone. Every other row that is compared has \
      that value by the ratio beside it, so values divide to ratios. Rows without a ratio have the median \
-     of their trials. In parentheses: 95 % intervals; with fewer than six trials or units the range, with \
+     of their trials. In parentheses: 95 % intervals; with fewer than six trials or pairs the range, with \
      their number (n=3), and no verdict. A comparison of two servers decides from three pairs of runs on, \
      where these agree (docs/compare.md).",
     "Percent of the baseline is performance: 73 % is slower, for seconds as for bytes per second. A latency \

@@ -128,7 +128,7 @@ fn cannot_tell(comparison: &Comparison) -> String {
     }
     if let Some(share) = comparison.duet.as_ref().and_then(|duet| duet.strangers) {
         return format!(
-            ": undecided, other processes used {} % of the CPU time in too many units",
+            ": undecided, other processes used {} % of the CPU time in too many pairs",
             plain(share * 100.0)
         );
     }
@@ -139,13 +139,13 @@ fn cannot_tell(comparison: &Comparison) -> String {
     format!(": undecided{}", found.unwrap_or_default())
 }
 
-/// ` units in duet; CPU 1.02x (1.01 to 1.03)`.
+/// ` pairs in duet; CPU 1.02x (1.01 to 1.03)`.
 fn duet_text(duet: &DuetReport) -> String {
     let cpu = duet.cpu_ratio.zip(duet.cpu_ci95).map(|(ratio, ci95)| format!("; CPU {}", times(ratio, ci95)));
     let units = match duet.sharing {
-        Some(Sharing::Turns) => " units in turns",
-        Some(Sharing::Alternating) => " units of alternating load",
-        _ => " units in duet",
+        Some(Sharing::Turns) => " pairs in turns",
+        Some(Sharing::Alternating) => " pairs of alternating load",
+        _ => " pairs in duet",
     };
     let through = duet.through.as_ref().map(|third| format!(", each beside {third}"));
     format!("{units}{}{}", through.unwrap_or_default(), cpu.unwrap_or_default())
@@ -207,12 +207,12 @@ mod tests {
             ..DuetReport::default()
         });
         assert!(
-            sentence("a", &comparison, false).contains("n=10 units in duet; CPU 1.021x (1.011 to 1.031)"),
+            sentence("a", &comparison, false).contains("n=10 pairs in duet; CPU 1.021x (1.011 to 1.031)"),
             "{}",
             sentence("a", &comparison, false)
         );
         comparison.duet = Some(DuetReport { strangers: Some(0.312), ..DuetReport::default() });
-        let disturbed = ": undecided, other processes used 31.2 % of the CPU time in too many units";
+        let disturbed = ": undecided, other processes used 31.2 % of the CPU time in too many pairs";
         assert!(
             sentence("a", &comparison, false).ends_with(disturbed),
             "{}",

@@ -193,7 +193,7 @@ fn without_rounds_or_with_a_failed_control_there_is_no_order() {
     let disturbed = Some(DuetReport { strangers: Some(0.54), ..Default::default() });
     let cells = report.suites[1].tables[0].cells.iter_mut();
     cells.filter_map(|cell| cell.vs_baseline.as_mut()).for_each(|found| found.duet = disturbed.clone());
-    let strangers = "No verdict: other processes used 54 % of the CPU time in too many units.";
+    let strangers = "No verdict: other processes used 54 % of the CPU time in too many pairs.";
     assert!(all(&report, 1, 0, 0)[0].starts_with(strangers), "{:?}", all(&report, 1, 0, 0));
     for cell in report.suites[1].tables[0].cells.iter_mut().filter_map(|cell| cell.vs_baseline.as_mut()) {
         let alone = SoloRatio { ratio: 1.4, ci95: [1.2, 1.6], n: 3 };

@@ -21,7 +21,7 @@ pub(super) fn multiples(table: &Shown<'_>) -> Markup {
         svg.defs aria-hidden="true" width="0" height="0" { (forest.background_with(&background, &[])) }
         div.multiples { @for (cell, on_hosts) in cells { (multiple(&forest, &background, cell, on_hosts)) } }
         p.caption {
-            "Ratios by host, on one axis: the line is the 95 % interval within the host, each dot a unit. \
+            "Ratios by host, on one axis: the line is the 95 % interval within the host, each dot a pair. \
              Over hosts: their median, and from the smallest to the largest; that is no confidence interval. \
              Shaded: the margin."
         }

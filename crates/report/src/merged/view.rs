@@ -152,7 +152,7 @@ pub(super) const HOW_TO_READ: &[&str] = &[
      confidence interval: it is about these hosts.",
     "A host disagrees where its 95 % interval overlaps with those of fewer than half of the other hosts, and \
      its ratio is farther from their median than the table's margin; or where a cell failed that is ok \
-     elsewhere. Hosts with fewer than six units take no part.",
+     elsewhere. Hosts with fewer than six pairs take no part.",
 ];
 
 pub(super) fn name(cell: &MergedCell) -> String {
