@@ -217,9 +217,9 @@ fn of_functions(cell: &ComparedCell, most: usize) -> Vec<String> {
     shown.iter().zip(&names).enumerate().map(line).collect()
 }
 
-/// Such as "CPU per request +1.6 µs: +0.9 json.Marshal, +0.5 mallocgc (91 % explained)".
+/// Such as "CPU per request +1.6 µs in the profile: +0.9 json.Marshal, +0.5 mallocgc (91 % explained)".
 fn sentence(found: &Explanation, operation: &str, is_certain: bool) -> String {
-    let whole = format!("CPU per {operation} {} µs", change(&found.cpu));
+    let whole = format!("CPU per {operation} {} µs in the profile", change(&found.cpu));
     if found.functions.is_empty() {
         return match found.explained {
             Some(_) => format!("{whole}: not explained, no function alone differs for certain"),
@@ -236,9 +236,13 @@ fn sentence(found: &Explanation, operation: &str, is_certain: bool) -> String {
     let parts = found.functions.iter().take(IN_SENTENCE);
     let parts = parts.map(|function| format!("{} {}", change(&function.cost), named(function)));
     let parts = parts.collect::<Vec<_>>().join(", ");
+    let more = match found.functions.len().saturating_sub(IN_SENTENCE) {
+        0 => String::new(),
+        more => format!("with {more} more "),
+    };
     match found.explained {
         // More than the whole is as certain as the whole is.
-        Some(part) => format!("{whole}: {parts} ({} explained)", share(part.clamp(0.0, 1.0))),
+        Some(part) => format!("{whole}: {parts} ({more}{} explained)", share(part.clamp(0.0, 1.0))),
         // The whole of the profile is not certain, and may have the other sign than that of the units.
         None => format!("µs of CPU per {operation}: {parts}"),
     }
@@ -312,7 +316,8 @@ mod tests {
         let parts = [("encoding/json.Marshal", 0.0, 0.9), ("runtime.mallocgc", 1.1, 1.6)];
         assert_eq!(
             sentence(&found(&parts, Some(0.91)), REQUEST, true),
-            "CPU per request +1.6 µs: +0.90 encoding/json.Marshal, +0.50 runtime.mallocgc (91 % explained)"
+            "CPU per request +1.6 µs in the profile: +0.90 encoding/json.Marshal, +0.50 runtime.mallocgc \
+             (91 % explained)"
         );
         let uncertain = sentence(&found(&parts[..1], None), REQUEST, true);
         assert_eq!(uncertain, "µs of CPU per request: +0.90 encoding/json.Marshal");

@@ -51,7 +51,7 @@ pub(crate) fn warnings(table: &TableReport) -> Vec<String> {
         let Some(alone) = found.denied_by() else { continue };
         let end = if found.is_in_doubt() { "no verdict" } else { "rows show the pairs" };
         let what = format!(
-            "warning: in {} alone the ratio to {} is another than in pairs ({end})",
+            "warning: in {} alone the ratio to {} differs from that in pairs ({end})",
             counted(alone.n, "trial"),
             found.with,
         );

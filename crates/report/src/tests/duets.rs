@@ -266,10 +266,10 @@ fn a_row_is_the_baselines_value_by_the_ratio_in_each_format_and_a_warning_has_wh
         for name in ["terminal", "md", "html"] {
             let text =
                 render(&report, name, Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
-            let trials = format!("warning: in {rounds} trials alone the ratio to nginx/direct is another");
+            let trials = format!("warning: in {rounds} trials alone the ratio to nginx/direct differs");
             let (_, warning) = text.split_once(&trials).unwrap_or_else(|| panic!("{name}: no warning"));
             let warning: String = warning.chars().take(140).collect();
-            let row = format!(" than in pairs ({end}): iptables 8");
+            let row = format!(" from that in pairs ({end}): iptables 8");
             assert!(warning.starts_with(&row) && warning.contains(", not 125"), "{name}: {warning}");
             assert!(text.contains(&shown), "{name}");
         }
