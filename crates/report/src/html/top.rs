@@ -82,7 +82,9 @@ fn answer(report: &Report, suite: &SuiteReport, is_one: bool) -> Markup {
                 @if let Some(chart) = picture::of_suite(report, suite) {
                     (figure(&format!("{address}~picture"), &chart, &html! {
                         "Lines: 95 % intervals" @if has_range(group) { ", of n=3 to 5 the range" } ". "
-                        @if has_rule(group) { "Below the dashed rule is what nobody chooses between, such as references and limits. " }
+                        @if has_rule(group) {
+                            "Below the dashed rule is what nobody chooses between, such as limits. "
+                        }
                         a href={ "#" (anchor(&[&suite.name, &table.name])) } { "All numbers" }
                     }))
                 } @else { p.answer { (sentence(&answer.lead)) } }
