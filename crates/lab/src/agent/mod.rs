@@ -319,20 +319,21 @@ impl Agent {
     }
 
     fn spawn(&mut self, spawn: &Spawn) -> Result<Message, String> {
-        self.files.make_folder(&spawn.launch.folder)?;
-        self.files.write_all(&spawn.launch.files)?;
-        let mut grants = self.files.grants(&spawn.launch.folder)?;
+        let launch = &spawn.launch;
+        self.files.make_folder(&launch.folder)?;
+        self.files.write_all(&launch.files)?;
+        let mut grants = self.files.grants(&launch.folder)?;
         // The user's command has the user's files.
-        if spawn.launch.user.is_none() {
+        if launch.user.is_none() {
             grants.program(&spawn.program)?;
             spawn.arguments.iter().try_for_each(|argument| grants.argument(argument))?;
         }
         let network = self.network()?;
-        let namespace = network.namespace(spawn.launch.host)?;
-        let inherited = if spawn.launch.tuns { network.tuns()? } else { Vec::new() };
-        let of_role = || self.files.path(&spawn.launch.folder);
-        let folder = spawn.launch.user.as_ref().map_or_else(of_role, |user| user.files.folder.clone());
-        let own = spawn.launch.user.as_ref().and_then(|user| self.own.namespace(&user.files));
+        let namespace = network.namespace(launch.host)?;
+        let inherited = if launch.tuns { network.tuns()? } else { Vec::new() };
+        let of_role = || self.files.path(&launch.folder);
+        let folder = launch.user.as_ref().map_or_else(of_role, |user| user.files.folder.clone());
+        let own = launch.user.as_ref().and_then(|user| self.own.namespace(&user.files));
         let view = process::View { folder: &folder, grants, own };
         let (process, events) =
             process::start(spawn, view, namespace, &inherited, &self.privileges, self.path)?;

@@ -69,12 +69,13 @@ pub(super) fn start(
     path: PathOf,
 ) -> Result<(Process, Option<UnixDatagram>), String> {
     let View { folder, grants, own } = view;
-    let image = spawn.launch.user.as_ref().and_then(|user| user.files.image.as_ref());
+    let launch = &spawn.launch;
+    let image = launch.user.as_ref().and_then(|user| user.files.image.as_ref());
     let mut command = Command::new(&spawn.program);
     let (arguments, stdin) =
         passed(&spawn.arguments).map_err(|e| format!("the arguments of {}: {e}", spawn.program.display()))?;
     command.args(arguments);
-    match &spawn.launch.user {
+    match &launch.user {
         Some(user) if image.is_some() => command.env_clear().envs(&user.environment),
         Some(user) => command.envs(&user.environment),
         None => command
@@ -95,15 +96,15 @@ pub(super) fn start(
     let (sample_maker, events) = sampled.unzip();
     let prepare = Preparation {
         namespace: namespace.as_raw_fd(),
-        cpus: cpu_set(&spawn.launch.cpus)?,
-        own_session: spawn.launch.own_session,
-        slice: spawn.launch.slice,
+        cpus: cpu_set(&launch.cpus)?,
+        own_session: launch.own_session,
+        slice: launch.slice,
         run_as: privileges.run_as(),
         capabilities: usable_capabilities(path),
         inherited,
         grants,
         folder: folder.to_owned(),
-        of_user: spawn.launch.user.is_some(),
+        of_user: launch.user.is_some(),
         own: own.map(|own| own.as_raw_fd()),
         user_of_image: image.map(|image| image.user).filter(|_| privileges.run_as().is_some()),
         is_separate: landlock::separates(landlock::version()),
@@ -112,7 +113,7 @@ pub(super) fn start(
     };
     // SAFETY: the agent has one thread, so no lock is held by another thread during the fork.
     unsafe { command.pre_exec(move || prepare.run()) };
-    let run_as = privileges.run_as().filter(|_| spawn.launch.user.is_none());
+    let run_as = privileges.run_as().filter(|_| launch.user.is_none());
     let mut child = command.spawn().map_err(|e| cannot_start(&spawn.program, &e, run_as))?;
     let pid = Pid::from_raw(child.id() as i32);
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -120,7 +121,7 @@ pub(super) fn start(
         set_nonblocking(fd).map_err(|e| format!("the output of {}: {e}", spawn.program.display()))?;
     }
     let clock = ProcessClock::new(pid, &receiver);
-    let of_user = spawn.launch.user.is_some();
+    let of_user = launch.user.is_some();
     let (stdout, stderr) =
         (Printed::new(Stream::Stdout, of_user, stdout), Printed::new(Stream::Stderr, of_user, stderr));
     Ok((Process { pid, clock, stdout, stderr }, events))
