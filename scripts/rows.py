@@ -186,7 +186,9 @@ def of_page(page, prefix, table, entry, others):
         values = [field(row, entry["metric"]) for row in rows]
         shares = values[0]["sub"]
     of_cost = is_cost(entry.get("metric") or table["unit"])
-    wanted = (more(shares), False) if of_cost else (share(shares), is_lower)
+    # Beside nothing in its place a row has a change of the performance.
+    is_change = re.match(r"[+-]|0\.0 %", shares or "")
+    wanted = (more(shares), is_lower and not of_cost) if of_cost or is_change else (share(shares), is_lower)
     if not divides(*(shown(value["v"]) for value in values), *wanted):
         yield "it shows %s, its baseline %s, and %s" % (values[0]["v"], values[1]["v"], shares)
     cpu = [field(row, of_class="c-cpu") for row in rows]

@@ -146,6 +146,15 @@ pub(crate) fn change_and_range(value: f64, ends: Ends) -> (String, Option<String
     (fixed(value, digits), ends.text(|end| fixed(end, digits)))
 }
 
+/// As [`change_and_range`], with one decimal and the sign of the change.
+pub(crate) fn change_in_tenths(value: f64, ends: Ends) -> (String, Option<String>) {
+    // Without the sign of a zero.
+    let tenths = |value: f64| fixed((value * 10.0).round() / 10.0 + 0.0, 1);
+    let text = tenths(value);
+    let sign = if value > 0.0 && text.parse() != Ok(0.0) { "+" } else { "" };
+    (format!("{sign}{text}"), ends.text(tenths))
+}
+
 pub(crate) fn in_parentheses(value: String, range: Option<String>) -> String {
     range.map_or_else(|| value.clone(), |range| format!("{value} ({range})"))
 }

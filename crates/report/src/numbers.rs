@@ -4,7 +4,7 @@ pub(crate) use super::digits::{Digits, Ends, count, value_and_range};
 pub use super::digits::{counted, plain};
 pub(crate) use super::times::{TimeUnit, tick, time, times_of};
 
-use super::digits::{MULTIPLE, change_and_range, decimals, fixed, in_parentheses};
+use super::digits::{MULTIPLE, change_and_range, change_in_tenths, decimals, fixed, in_parentheses};
 use super::model::AgainstTruth;
 use super::words;
 use linerate_analysis::judge::pairs::Finding;
@@ -32,6 +32,17 @@ pub(crate) fn percent(ratio: f64, ends: impl Into<Ends>) -> String {
 pub(crate) fn tick_percent(ratio: f64) -> String {
     let rounded = |value: f64| (value * 1e3).round() / 1e3;
     if ratio >= MULTIPLE { format!("{}x", rounded(ratio)) } else { format!("{} %", rounded(ratio * 100.0)) }
+}
+
+/// A round ratio on an axis of changes: `-50 %`, `20x`.
+pub(crate) fn tick_change(ratio: f64) -> String {
+    let percent = ((ratio - 1.0) * 1e5).round() / 1e3;
+    match ratio {
+        _ if ratio >= MULTIPLE => tick_percent(ratio),
+        _ if percent > 0.0 => format!("+{percent} %"),
+        // Without the sign of a zero.
+        _ => format!("{} %", percent + 0.0),
+    }
 }
 
 /// A round factor on an axis of costs: `10x`.
@@ -120,6 +131,17 @@ pub(crate) fn longer(performance: f64, ends: impl Into<Ends>) -> String {
         return times(1.0 / performance, ends.into().map(|end| 1.0 / end));
     }
     change(performance, ends, true)
+}
+
+/// How much of the performance beside nothing is left, as a change with one decimal in all rows:
+/// `-21.0 % (-22.7 to -19.6)`, `2.4x (2.3 to 2.5)`.
+pub(crate) fn cost(ratio: f64, ends: impl Into<Ends>) -> String {
+    if ratio >= MULTIPLE {
+        return times(ratio, ends);
+    }
+    let of = |ratio: f64| (ratio - 1.0) * 100.0;
+    let (text, range) = change_in_tenths(of(ratio), ends.into().map(of));
+    in_parentheses(text + " %", range)
 }
 
 /// How much more CPU time: `+50 %`, `2.6x`. `ratio`: that of the row by the baseline's.
@@ -266,6 +288,7 @@ mod tests {
         assert_eq!(percent(10.81, [10.4, 11.3]), "10.8x (10.4 to 11.3)");
         assert_eq!((brief_percent(0.1234), brief_percent(2.0)), ("12.3 %".into(), "2.00x".into()));
         assert_eq!([1.5, 2.5, 20.0].map(tick_percent), ["150 %", "2.5x", "20x"]);
+        assert_eq!([0.5, 1.0, 1.2, 2.5].map(tick_change), ["-50 %", "0 %", "+20 %", "2.5x"]);
         assert_eq!([1.0, 1.0 / 0.3, 10.0].map(tick_times), ["1x", "3.33x", "10x"]);
     }
 
@@ -310,6 +333,8 @@ mod tests {
         assert_eq!((of(None, Some([2.3, 5.3])), of(None, None)), ("2.3 to 5.3 s".into(), "none".into()));
         assert_eq!(change(0.772, None, true), "+29.5 %");
         assert_eq!(change(0.96, Some([0.955, 0.965]), false), "-4.0 % (-4.5 to -3.5)");
+        assert_eq!(cost(0.79014, [0.7729, 0.8044]), "-21.0 % (-22.7 to -19.6)");
+        assert_eq!([1.216, 0.99999].map(|ratio| cost(ratio, None)), ["+21.6 %", "0.0 %"]);
         assert_eq!(change(0.9998, Some([0.92, 1.02]), false), "0.0 % (-8.0 to 2.0)");
         assert_eq!([2.84, -1_234.0].map(longer_by), ["+2.84 µs", "-1.23 ms"]);
     }

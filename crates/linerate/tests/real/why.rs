@@ -27,8 +27,11 @@ impl First {
     }
 }
 
-/// The time of a comparison before its profile, which has five seconds: two pairs of runs.
-const BUDGET: &str = "6s";
+/// Seconds of a comparison before its profile, which has five more: two pairs of runs.
+const BUDGET: u32 = 6;
+/// A profile that knows the servers' difference no better than this share of it is too noisy for functions.
+/// On a quiet machine planted causes have NN.
+const NOISY: f64 = 0.25;
 
 /// A program with planted causes (`scripts/experiments/why-table`).
 struct Server {
@@ -40,7 +43,7 @@ struct Server {
     /// Its command line; that of nginx has the file of its settings after it.
     command: &'static str,
     /// [`BUDGET`], or more for a compiler that works meanwhile: warm-ups are a part of it.
-    budget: &'static str,
+    budget: u32,
 }
 
 impl Server {
@@ -89,11 +92,12 @@ fn first(why: &Value) -> (String, f64) {
 
 /// The answer of a comparison of which one side has a planted cause, with the name of the first function and
 /// its cost. A profile of five seconds names none at times where the machine does other things, so the
-/// comparison is made again, at most twice.
-fn until_named(folder: &Folder, budget: &str, words: &[&str], expected: &First) -> (Output, String, f64) {
-    let mut all = (0..3).map(|_| {
+/// comparison is made again, at most twice, each time with twice the seconds.
+fn until_named(folder: &Folder, budget: u32, words: &[&str], expected: &First) -> (Output, String, f64) {
+    let mut all = [1, 2, 4].into_iter().map(|times| {
         let _ = fs::remove_dir_all(folder.path().join("out"));
-        let out = compare_within(budget, folder, &[words, &["-n", "v1", "-n", "v2", "--why"]].concat());
+        let budget = format!("{}s", budget * times);
+        let out = compare_within(&budget, folder, &[words, &["-n", "v1", "-n", "v2", "--why"]].concat());
         assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
         let (name, difference) = first(&why(folder));
         (out, name, difference)
@@ -106,9 +110,13 @@ fn until_named(folder: &Folder, budget: &str, words: &[&str], expected: &First) 
     last
 }
 
-/// True where no function is named since others used the CPUs.
-fn is_disturbed(out: &Output, name: &str) -> bool {
-    name.is_empty() && out.stdout.contains("disturbed")
+/// True where no function is named since others used the CPUs, or a hypervisor took them: the answer has a
+/// warning, or the profile does not know the whole difference either.
+fn is_disturbed(folder: &Folder, out: &Output, name: &str) -> bool {
+    let cpu = &why(folder)["cpu"];
+    let ends = [0, 1].map(|at| cpu["ci95"][at].as_f64().unwrap_or(0.0));
+    let is_noisy = (ends[1] - ends[0]) / 2.0 > NOISY * cpu["difference_us"].as_f64().unwrap_or(0.0).abs();
+    name.is_empty() && (is_noisy || out.stdout.contains("disturbed"))
 }
 
 #[test]
@@ -118,7 +126,7 @@ fn a_planted_function_is_the_first_line_and_is_shown_again_from_the_stored_run()
     let expected = First::Function(&["audit_request"]);
     let (out, name, difference) =
         until_named(&folder, C.budget, &["./server", "env PLANT_US=6 ./server"], &expected);
-    if is_disturbed(&out, &name) {
+    if is_disturbed(&folder, &out, &name) {
         return crate::common::skip("others used the CPUs");
     }
     assert!(name == "audit_request" && difference > 0.0, "{}", out.stdout);
@@ -156,7 +164,7 @@ fn equal_servers_name_nothing() {
     let Some(_machine) = machine() else { return };
     let Some((folder, _)) = C.ready("why-equal") else { return };
     let words = ["./server", "env ./server", "-n", "v1", "-n", "v2"];
-    let out = compare_within(BUDGET, &folder, &[&words[..], &["--why"]].concat());
+    let out = compare_within(&format!("{BUDGET}s"), &folder, &[&words[..], &["--why"]].concat());
     assert_eq!(out.status, 0, "{}{}", out.stdout, out.stderr);
     let why = why(&folder);
     assert_eq!(why["functions"].as_array().map(Vec::len), Some(0), "{why}");
@@ -197,5 +205,8 @@ fn is_first(name: &str, server: &Server, settings: [&str; 2], more: &[&str], exp
         .map(|(side, settings)| server.with(settings, &command, &folder, side));
     let words = [&[&*base, &*head, "--no-latency"][..], more].concat();
     let (out, name, _) = until_named(&folder, server.budget, &words, expected);
-    assert!(expected.is_in(&name, &out) || is_disturbed(&out, &name), "{name}\n{}", out.stdout);
+    if is_disturbed(&folder, &out, &name) && !expected.is_in(&name, &out) {
+        return crate::common::skip("the machine is too noisy for a profile");
+    }
+    assert!(expected.is_in(&name, &out), "{name}\n{}", out.stdout);
 }

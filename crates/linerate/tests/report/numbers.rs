@@ -64,8 +64,12 @@ pub(crate) fn is_value(text: &str, entry: &Value, factor: f64) -> bool {
     }
 }
 
-/// True if the text is the ratio: in percent, or as a multiple from ten on.
+/// True if the text is the ratio: in percent, or as a multiple from ten on; beside nothing in its place, as
+/// the change of the performance.
 pub(crate) fn is_ratio(text: &str, ratio: f64, ends: [f64; 2]) -> bool {
+    if text.starts_with(['+', '-']) || text.starts_with("0.0 %") {
+        return is_more(text, ratio, ends);
+    }
     let factor = if text.contains('%') { 100.0 } else { 1.0 };
     text.contains(['%', 'x']) && is_estimate(text, ratio * factor, ends.map(|end| end * factor))
 }

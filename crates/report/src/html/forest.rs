@@ -4,7 +4,6 @@
 use crate::axis::{Axis, px};
 use crate::layout::{Group, Part};
 use crate::model::{Comparison, TableCell, TableReport};
-use crate::numbers::{tick_percent, tick_times};
 use linerate_model::Better;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -68,13 +67,13 @@ impl Forest {
         }
     }
 
-    /// The numbers of the axis, for the head of the column; of a cost, how many times as much.
-    pub(crate) fn scale(&self, is_cost: bool) -> Markup {
+    /// The numbers of the axis, for the head of the column.
+    pub(crate) fn scale(&self, text: fn(f64) -> String) -> Markup {
         html! {
             span.scale aria-hidden="true" {
                 @for tick in self.axis.ticks(4) {
                     span style={ "left:" (px(self.axis.x(tick) / WIDTH * 100.0)) "%" } {
-                        @if is_cost { (tick_times(1.0 / tick)) } @else { (tick_percent(tick)) }
+                        (text(tick))
                     }
                 }
             }

@@ -5,7 +5,7 @@ use super::forest::Forest;
 use super::{bars, sentence};
 use crate::layout::{self, Alternative, Group, Part, Precision};
 use crate::model::{CellReport, Quantity, Sensitivity, SuiteReport, TableCell, TableReport};
-use crate::numbers::percent;
+use crate::numbers::{percent, tick_change, tick_percent, tick_times};
 use crate::words::{self, accuracy_name, outcome_name, verdict_name};
 use linerate_analysis::stats::cost::Consumer;
 use linerate_contract::Role;
@@ -50,8 +50,8 @@ pub(super) fn list(suite: &SuiteReport, table: &TableReport) -> Markup {
                     th scope="col" { (columns.unit) }
                     @if let Some(forest) = &columns.forest {
                         th.ratio scope="col" {
-                            (ratio_name(table))
-                            (forest.scale(has_changes(table)))
+                            (columns.ratio_name())
+                            (forest.scale(columns.tick()))
                         }
                     }
                     @if columns.most_cpu.is_some() {
@@ -78,7 +78,7 @@ impl<'a> Columns<'a> {
         let end = |entry: &TableCell| Some(entry.ci95.map_or(entry.value?, |[_, high]| high));
         Self {
             table,
-            precision: Precision::for_table(table),
+            precision: Precision::for_groups(table, groups),
             anchor: anchor(&[&suite.name, &table.name]),
             unit: layout::unit(table),
             forest: Forest::for_table(table, groups),
@@ -97,6 +97,21 @@ impl<'a> Columns<'a> {
 
     fn name(&self, metric: Quantity) -> String {
         self.precision.name(metric)
+    }
+
+    fn ratio_name(&self) -> &'static str {
+        let is_of_truth = self.table.truth_tolerance.is_some();
+        if is_of_truth { "reported, of the truth" } else { self.precision.ratio_name() }
+    }
+
+    /// How the axis of ratios writes its numbers: as the rows below it.
+    fn tick(&self) -> fn(f64) -> String {
+        match self.table.quantity().is_some_and(words::is_cost) {
+            _ if self.table.truth_tolerance.is_some() => tick_percent,
+            true => |ratio| tick_times(1.0 / ratio),
+            false if self.precision.has_changes() => tick_change,
+            false => tick_percent,
+        }
     }
 
     fn number(&self) -> usize {
@@ -175,25 +190,12 @@ fn value(columns: &Columns<'_>, member: &Alternative<'_>) -> Markup {
     }
 }
 
-/// Rows have changes of a cost, such as a latency, and no share of a performance.
-fn has_changes(table: &TableReport) -> bool {
-    table.truth_tolerance.is_none() && table.quantity().is_some_and(words::is_cost)
-}
-
-fn ratio_name(table: &TableReport) -> &'static str {
-    match table.quantity() {
-        _ if table.truth_tolerance.is_some() => "reported, of the truth",
-        Some(quantity) if words::is_cost(quantity) => "against baseline",
-        _ => "of baseline",
-    }
-}
-
 /// The baseline; against itself where it was measured so.
-fn baseline(table: &TableReport, forest: &Forest, background: &str, member: &Alternative<'_>) -> Markup {
-    let aa = table.aa.as_ref().filter(|aa| aa.with == member.cell.id);
+fn baseline(columns: &Columns<'_>, forest: &Forest, background: &str, member: &Alternative<'_>) -> Markup {
+    let aa = columns.table.aa.as_ref().filter(|aa| aa.with == member.cell.id);
     html! {
-        td.ratio data-l="of baseline" data-v="1" {
-            span.v { @if has_changes(table) { "baseline" } @else { "100 %" } }
+        td.ratio data-l=(columns.ratio_name()) data-v="1" {
+            span.v { @if columns.precision.has_changes() { "baseline" } @else { "100 %" } }
             @if let Some(aa) = aa {
                 span.sub {
                     "A/A: " (percent(aa.ratio, aa.ci95))
@@ -216,13 +218,13 @@ fn ratio(columns: &Columns<'_>, forest: &Forest, background: &str, member: &Alte
     }
     let Some(comparison) = &entry.vs_baseline else {
         return html! {
-            @if member.part == Part::Baseline { (baseline(columns.table, forest, background, member)) }
-            @else { td.ratio data-l="of baseline" {} }
+            @if member.part == Part::Baseline { (baseline(columns, forest, background, member)) }
+            @else { td.ratio data-l=(columns.ratio_name()) {} }
         };
     };
     let word = if comparison.ci95_is_range { "too few rounds" } else { verdict_name(comparison.verdict) };
     html! {
-        td class={ "ratio " (word) } data-l="of baseline" data-v=(short(comparison.ratio)) {
+        td class={ "ratio " (word) } data-l=(columns.ratio_name()) data-v=(short(comparison.ratio)) {
             span.v {
                 (columns.precision.share(entry.metric, comparison)) " "
                 span.sign aria-hidden="true" { (layout::mark(comparison)) }

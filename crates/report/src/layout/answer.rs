@@ -90,7 +90,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
     if let Some(lead) = by_parameter(table, &precision, group) {
         return said_of(lead, unsure(group));
     }
-    let nothing = group.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own);
+    let nothing = group.nothing();
     if ranked.len() == 1 && nothing.is_none() {
         let ratio = group.baseline().zip(share(&precision, best));
         let ratio =
@@ -119,7 +119,12 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
 /// The sentences about what has no order, and about rows above their limit. What else the rows show, such as
 /// references, is left to the rows.
 fn unsure(group: &Group<'_>) -> Vec<Sentence> {
-    unknown(group).into_iter().chain(lossy(group)).chain(above_the_limit(group)).collect()
+    unsure_beside(group, &[])
+}
+
+/// As [`unsure`], after a sentence that says of some rows that their order is undecided.
+fn unsure_beside(group: &Group<'_>, told: &[&Alternative<'_>]) -> Vec<Sentence> {
+    unknown(group, told).into_iter().chain(lossy(group)).chain(above_the_limit(group)).collect()
 }
 
 /// Why there is no order.
@@ -129,6 +134,11 @@ fn without_tiers(
     ranked: &[&Alternative<'_>],
 ) -> (Sentence, Vec<Sentence>) {
     let lossy = lossy(group);
+    let kept: Vec<&Alternative<'_>> = ranked.iter().filter(|member| !member.loses()).copied().collect();
+    if let (Some(lossy), [only]) = (&lossy, &kept[..]) {
+        let has = format!(" lost less than 1 %: {}.", Precision::for_table(table).told(only.entry));
+        return (said("Only ", &[only], has), vec![lossy.clone()]);
+    }
     let mut comparisons = ranked.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
     let has_rounds = comparisons.any(|comparison| !comparison.ci95_is_range);
     let doubted: Vec<&Alternative<'_>> = ranked.iter().filter(|m| m.is_in_doubt()).copied().collect();
@@ -142,7 +152,7 @@ fn without_tiers(
         ),
         (None, Some(reason)) => return (reason, Vec::new()),
         (None, None) if has_rounds => {
-            let mut known = equal(group).into_iter().chain(unknown(group));
+            let mut known = equal(group).into_iter().chain(unknown(group, &[]));
             let first = known.next().unwrap_or_else(|| said("No order.", &[], ""));
             return (first, known.collect());
         }
@@ -192,8 +202,12 @@ fn by_tiers(
         }
         // The intervals overlap with that of the best, and may overlap with those of the next tier.
         _ => {
-            let which =
-                if tiers.len() == 1 { "No order, the intervals overlap: " } else { "Tied for first: " };
+            let is_open = tiers[0].iter().all(|member| member.is_open() || member.part == Part::Baseline);
+            let which = match tiers.len() {
+                1 => "No order, the intervals overlap: ",
+                _ if is_open => "First, their order is undecided: ",
+                _ => "Tied for first: ",
+            };
             said(which, &tiers[0], ".")
         }
     };
@@ -217,7 +231,7 @@ fn by_tiers(
         let share = if is_beside { String::new() } else { spread(table, precision, last, baseline) };
         said(word, last, if share.is_empty() { ".".to_owned() } else { format!(", {share}.") })
     }));
-    rest.extend(unsure(group));
+    rest.extend(unsure_beside(group, if tiers[0].len() > 1 { &tiers[0] } else { &[] }));
     (lead, rest)
 }
 
@@ -297,7 +311,7 @@ fn equal(group: &Group<'_>) -> Vec<Sentence> {
 }
 
 /// Rows that have no order against the baseline, as sentences.
-fn unknown(group: &Group<'_>) -> Vec<Sentence> {
+fn unknown(group: &Group<'_>, told: &[&Alternative<'_>]) -> Vec<Sentence> {
     let Some(baseline) = group.baseline() else { return Vec::new() };
     let mut sentences = Vec::new();
     let is_short = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.ci95_is_range);
@@ -308,18 +322,29 @@ fn unknown(group: &Group<'_>) -> Vec<Sentence> {
     let (doubted, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|m| m.is_in_doubt());
     let is_limited = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.client_is_limit);
     let (limited, open): (Vec<_>, Vec<_>) = open.into_iter().partition(is_limited);
+    let are_told = |those: &[&Alternative<'_>]| {
+        those.iter().all(|member| told.iter().any(|other| other.cell.id == member.cell.id))
+    };
+    let undecided = |those: &[&Alternative<'_>], why: String| {
+        [said("Undecided: ", those, " against "), said("", &[baseline], why)].concat()
+    };
     if !limited.is_empty() {
-        let why = ", because the client was the limit: see the CPU time.";
-        sentences.push([said("Undecided: ", &limited, " against "), said("", &[baseline], why)].concat());
+        let why = "the client was the limit: see the CPU time.";
+        sentences.push(match are_told(&limited) {
+            true => said(why.replacen('t', "T", 1), &[], ""),
+            false => undecided(&limited, format!(", because {why}")),
+        });
     }
     if !doubted.is_empty() {
         sentences.push(said(IN_DOUBT, &doubted, "."));
     }
     if !open.is_empty() {
         let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
-        let found = smallest.max_by(f64::total_cmp).map(|most| format!("; {}", words::detectable(most)));
-        let found = found.unwrap_or_default() + ".";
-        sentences.push([said("Undecided: ", &open, " against "), said("", &[baseline], found)].concat());
+        let found = smallest.max_by(f64::total_cmp).map(words::detectable);
+        sentences.push(match found {
+            Some(found) if are_told(&open) => said(found.replacen('o', "O", 1) + ".", &[], ""),
+            found => undecided(&open, found.map_or_else(String::new, |found| format!("; {found}")) + "."),
+        });
     }
     sentences
 }

@@ -100,7 +100,8 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
     let turned = turned(suite, table);
     let shown = turned.as_ref().unwrap_or(table);
     let axes = RowAxes::for_table(suite, shown);
-    let (usual, precision) = (usual_rounds(table), Precision::for_table(table));
+    let groups = groups(suite, table);
+    let (usual, precision) = (usual_rounds(table), Precision::for_groups(table, &groups));
     let columns =
         in_order(&shown.column_values, cells_of(suite, table).map(|cell| value(cell, &shown.columns)));
     let mut rows: Vec<(RowKey, GridRow)> = Vec::new();
@@ -116,13 +117,12 @@ pub(crate) fn grid<'a>(suite: &'a SuiteReport, table: &'a TableReport) -> Grid<'
         });
         rows[at].1.cells[column] = Some(grid_cell);
     }
-    let groups = groups(suite, table);
     let members = groups.iter().flat_map(|group| &group.members);
     let order = in_order(&[], members.map(|member| value(member.cell, &shown.rows)));
     rows.sort_by_key(|(key, _)| order.iter().position(|value| *value == key.value));
     Grid {
         title: &table.title,
-        caption: caption(suite, table, usual),
+        caption: caption(suite, table, usual, &precision),
         corner: format!("{} \\ {}", shown.rows, shown.columns),
         columns: columns.iter().map(|value| named::short(value)).collect(),
         rows: rows.into_iter().map(|(_, row)| row).collect(),
@@ -312,12 +312,6 @@ pub(crate) fn notes(cell: &CellReport, entry: &TableCell, usual: Option<u32>) ->
     .collect()
 }
 
-/// Nothing in the table is a performance.
-fn words_of_cost(table: &TableReport) -> bool {
-    let mut all = table.quantity().into_iter().chain(further_metrics(table));
-    all.all(words::is_cost)
-}
-
 /// Such as `, of 6 to 26 pairs`: of how many pairs the ratios of a table are.
 pub(crate) fn of_pairs(table: &TableReport) -> String {
     let n = || table.cells.iter().filter_map(|cell| Some(cell.vs_baseline.as_ref()?.n));
@@ -329,7 +323,7 @@ pub(crate) fn of_pairs(table: &TableReport) -> String {
     }
 }
 
-fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> String {
+fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>, precision: &Precision) -> String {
     let has_several = !further_metrics(table).is_empty();
     let better = match table.better {
         _ if table.truth_tolerance.is_some() => "true values are best",
@@ -341,9 +335,10 @@ fn caption(suite: &SuiteReport, table: &TableReport, usual: Option<u32>) -> Stri
         common_axes(suite, table, with).map_or(String::new(), |axes| format!("; {what} {axes}"))
     };
     let share = [
-        named(if words_of_cost(table) { "compared with" } else { "percent of the performance of" }, |cell| {
-            Some(&cell.vs_baseline.as_ref()?.with)
-        }),
+        named(
+            if precision.has_changes() { "compared with" } else { "percent of the performance of" },
+            |cell| Some(&cell.vs_baseline.as_ref()?.with),
+        ),
         named("limit:", |cell| Some(&cell.vs_limit.as_ref()?.with)),
         named("reference:", |cell| Some(&cell.vs_reference.as_ref()?.with)),
     ]

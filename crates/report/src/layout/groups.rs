@@ -1,7 +1,7 @@
 //! The cells of a table in groups: a group has one baseline, and its cells are alternatives to each other.
 
 use super::named;
-use super::tiers::tiers;
+use super::tiers::{is_sound, tiers};
 use crate::model::{CellReport, Comparison, Flag, LOAD_AXIS, ShareOf, SuiteReport, TableCell, TableReport};
 use linerate_analysis::stats::verdict::Verdict;
 use linerate_contract::Role;
@@ -92,6 +92,11 @@ impl<'a> Group<'a> {
         clients.len() == 1 && measured().all(Alternative::is_bound_by_generator)
     }
 
+    /// The baseline, where it has nothing in place of what is compared: the others cost something beside it.
+    pub(crate) fn nothing(&self) -> Option<&Alternative<'a>> {
+        self.baseline().filter(|baseline| baseline.is_apart && !baseline.is_own)
+    }
+
     /// Measured cells that a reader chooses from, the best ratio first.
     pub(crate) fn ranked(&self) -> Vec<&Alternative<'a>> {
         let is_choice = |member: &&Alternative<'_>| !member.is_apart && member.ratio().is_some();
@@ -128,11 +133,8 @@ impl Alternative<'_> {
 
     /// The comparison with the baseline shows what the cell costs.
     pub(crate) fn is_placed(&self, table: &TableReport) -> bool {
-        let is_sound = |found: &Comparison| {
-            let is_withdrawn = table.control_fails() && found.duet.is_some();
-            !(found.ci95_is_range || found.is_in_doubt() || is_withdrawn)
-        };
-        !self.is_open() && !self.loses() && self.entry.vs_baseline.as_ref().is_some_and(is_sound)
+        let found = self.entry.vs_baseline.as_ref();
+        !self.is_open() && !self.loses() && found.is_some_and(|found| is_sound(table, found))
     }
 
     /// The comparison with the baseline is not decided.
@@ -143,7 +145,7 @@ impl Alternative<'_> {
     /// As a mark beside the name: its part, or why it is below the rule; empty for what is compared.
     pub(crate) fn mark(&self) -> &'static str {
         match (self.is_apart, self.part) {
-            (true, Part::Competitor) if self.is_own => "linerate's own",
+            (true, Part::Competitor | Part::Reference) if self.is_own => "linerate's own",
             (true, Part::Competitor) => "not compared",
             _ => self.part.name(),
         }

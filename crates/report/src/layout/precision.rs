@@ -1,7 +1,8 @@
 //! The digits and units of a table's columns: in each the same.
 
+use super::groups::Group;
 use crate::model::{AgainstTruth, Comparison, Quantity, RowCpu, TableCell, TableReport, TableUnit};
-use crate::numbers::{self, Digits, Ends, TimeUnit, longer, more, percent, plain};
+use crate::numbers::{self, Digits, Ends, TimeUnit, cost, longer, more, percent, plain};
 use crate::words;
 use linerate_analysis::stats::difference::LatencyDifference;
 
@@ -12,6 +13,8 @@ pub(crate) struct Precision {
     /// The table's first metric.
     first: Option<Quantity>,
     unit: TableUnit,
+    /// The baseline has nothing in place of what is compared, so ratios are told as what that costs.
+    is_beside_nothing: bool,
 }
 
 /// How the numbers of a metric are written.
@@ -46,7 +49,28 @@ impl Precision {
                 differences: TimeUnit::fitting(differences.map(numbers::largest)).min(times),
             }
         };
-        Self { columns: metrics.into_iter().map(column).collect(), first, unit: table.unit }
+        Self {
+            columns: metrics.into_iter().map(column).collect(),
+            first,
+            unit: table.unit,
+            is_beside_nothing: false,
+        }
+    }
+
+    /// As [`Self::for_table`], for rows whose answer may be what each costs.
+    pub(crate) fn for_groups(table: &TableReport, groups: &[Group<'_>]) -> Self {
+        let is_beside_nothing = groups.iter().any(|group| group.nothing().is_some());
+        Self { is_beside_nothing, ..Self::for_table(table) }
+    }
+
+    /// Whether the first metric's ratios are changes, `+2.1 %`, and no shares of a performance, `73.1 %`.
+    pub(crate) fn has_changes(&self) -> bool {
+        self.is_beside_nothing || self.first.is_some_and(words::is_cost)
+    }
+
+    /// The name of the column of ratios to the baseline.
+    pub(crate) fn ratio_name(&self) -> &'static str {
+        if self.has_changes() { "against baseline" } else { "of baseline" }
     }
 
     fn column(&self, metric: Option<Quantity>) -> Option<&Column> {
@@ -136,10 +160,13 @@ impl Precision {
     }
 
     /// Performance in percent of the baseline's, `73.1 % (71.0 to 74.9)`; of a cost, such as a latency,
-    /// how much more it is: `2.2x (2.1 to 2.3)`.
+    /// how much more it is: `2.2x (2.1 to 2.3)`; beside nothing how much less: `-26.9 % (-29.0 to -25.1)`.
     pub(crate) fn share(&self, metric: Option<Quantity>, found: &Comparison) -> String {
         if metric.or(self.first).is_some_and(words::is_cost) {
             return longer(found.ratio, found);
+        }
+        if self.is_beside_nothing {
+            return cost(found.ratio, found);
         }
         let digits = self.column(metric).map(|column| column.ratios);
         digits.map_or_else(|| percent(found.ratio, found), |digits| digits.percent(found.ratio, found))

@@ -11,9 +11,6 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     if table.is_sequential || table.is_of_own_load() {
         return;
     }
-    let withdrawn = table.control_fails();
-    let is_withdrawn = |c: &Comparison| withdrawn && c.duet.is_some();
-    let is_sound = |c: &&Comparison| !(c.ci95_is_range || c.is_in_doubt() || is_withdrawn(c));
     let interval = |member: &Alternative<'_>| {
         member.entry.value?;
         match member.part {
@@ -21,7 +18,8 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
             Part::Limit | Part::Reference => None,
             Part::Baseline => Some([1.0, 1.0]),
             Part::Competitor => {
-                member.entry.vs_baseline.as_ref().filter(is_sound).map(|comparison| comparison.ci95)
+                let found = member.entry.vs_baseline.as_ref();
+                found.filter(|found| is_sound(table, found)).map(|found| found.ci95)
             }
         }
     };
@@ -31,4 +29,10 @@ pub(super) fn tiers(table: &TableReport, members: &mut [Alternative<'_>]) {
     };
     let contenders: Vec<Option<Contender>> = members.iter().map(contender).collect();
     members.iter_mut().zip(judge::tiers(&contenders)).for_each(|(member, tier)| member.tier = tier);
+}
+
+/// Whether a ratio gives its row a place: it has an interval, and nothing withdraws it.
+pub(super) fn is_sound(table: &TableReport, found: &Comparison) -> bool {
+    let is_withdrawn = table.control_fails() && found.duet.is_some();
+    !(found.ci95_is_range || found.is_in_doubt() || is_withdrawn)
 }

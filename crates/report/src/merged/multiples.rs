@@ -5,7 +5,7 @@ use super::build::ratio;
 use super::model::{MergedCell, OnHost, Shown};
 use super::view;
 use crate::html::{Forest, anchor};
-use crate::numbers::percent;
+use crate::numbers::{percent, tick_percent};
 use maud::{Markup, html};
 
 /// Empty if no cell has a ratio on two hosts.
@@ -40,7 +40,7 @@ fn multiple(forest: &Forest, background: &str, cell: &MergedCell, on_hosts: &[On
                     (forest.drawing(background, over.median, over.range, ""))
                 }
             }
-            div.host { span {} span {} (forest.scale(false)) }
+            div.host { span {} span {} (forest.scale(tick_percent)) }
         }
     }
 }

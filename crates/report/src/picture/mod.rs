@@ -7,9 +7,9 @@ pub(crate) use chart::{Chart, NARROW, STYLE, WIDE};
 
 use crate::Style;
 use crate::comparison::{self, ComparedCell, ComparisonReport};
-use crate::layout::{self, Alternative, Group, Part, Phrase, Precision, Sentence, anchor};
+use crate::layout::{self, Alternative, Group, Note, Part, Phrase, Precision, Sentence, anchor};
 use crate::model::{Quantity, Report, SuiteReport, TableReport};
-use crate::numbers::{Ends, brief_error, brief_percent, longer, signed};
+use crate::numbers::{Ends, brief_error, brief_percent, cost, longer, signed};
 use crate::words;
 use chart::Row;
 use linerate_analysis::judge::pairs::{Finding, Measure};
@@ -56,20 +56,25 @@ pub(crate) fn of_suite(report: &Report, suite: &SuiteReport) -> Option<Chart> {
 }
 
 fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &Group<'_>) -> Chart {
-    let drawn = Drawn::new(table);
+    let drawn = Drawn::new(table, group);
     let address = |member: &Alternative<'_>| {
         format!("{}.{}", anchor(&[&suite.name, &table.name]), anchor(&[&member.cell.id]))
     };
     let in_unit = |value: f64| drawn.precision.in_unit(drawn.shown, value);
-    let label = |member: &Alternative<'_>| match member.mark() {
-        "" => member.label.clone(),
-        mark => format!("{} ({mark})", member.label),
+    let label = |member: &Alternative<'_>| {
+        let unsound = layout::notes(member.cell, member.entry, None).into_iter();
+        let unsound = unsound.filter(|note| matches!(note, Note::FailedOperations(_) | Note::Lost(_)));
+        let mark = Some(member.mark().to_owned()).filter(|mark| !mark.is_empty());
+        match mark.into_iter().chain(unsound.map(|note| note.brief())).collect::<Vec<_>>().join("; ") {
+            of_row if of_row.is_empty() => member.label.clone(),
+            of_row => format!("{} ({of_row})", member.label),
+        }
     };
     let row = |member: &Alternative<'_>| Row {
         label: label(member),
         text: text(&drawn, member),
         value: member.entry.value.map(in_unit),
-        ends: member.entry.ci95.or_else(|| member.entry.alone?.range).map(|ends| ends.map(in_unit)),
+        ends: member.entry.ci95.map(|ends| ends.map(in_unit)),
         // All that are tied for first; nothing where there is no order.
         class: if member.tier == Some(1) { "first" } else { "" },
         is_apart: member.is_apart,
@@ -94,7 +99,7 @@ fn of_group(report: &Report, suite: &SuiteReport, table: &TableReport, group: &G
 fn compared_with(drawn: &Drawn, group: &Group<'_>) -> String {
     let has_ratio = group.members.iter().any(|member| member.entry.vs_baseline.is_some());
     let Some(baseline) = group.baseline().filter(|_| has_ratio) else { return String::new() };
-    let word = if drawn.is_cost() { "against" } else { "of" };
+    let word = if drawn.precision.has_changes() { "against" } else { "of" };
     format!("{word} {}", baseline.label)
 }
 
@@ -107,18 +112,15 @@ struct Drawn {
 }
 
 impl Drawn {
-    fn new(table: &TableReport) -> Self {
-        let (shown, precision) = (table.quantity(), Precision::for_table(table));
+    fn new(table: &TableReport, group: &Group<'_>) -> Self {
+        let precision = Precision::for_groups(table, std::slice::from_ref(group));
+        let shown = table.quantity();
         Self {
             name: shown.map(|quantity| precision.name(quantity)).unwrap_or_default(),
             precision,
             is_right_better: shown.is_some_and(|quantity| quantity.metric.better() == Better::Higher),
             shown,
         }
-    }
-
-    fn is_cost(&self) -> bool {
-        self.shown.is_some_and(words::is_cost)
     }
 }
 
@@ -128,13 +130,16 @@ fn text(drawn: &Drawn, member: &Alternative<'_>) -> [String; 2] {
         return [String::new(), words::outcome_name(member.cell.outcome).to_owned()];
     };
     let share = member.entry.vs_baseline.as_ref().map(|found| {
-        let share =
-            if drawn.is_cost() { longer(found.ratio, Ends::Unknown) } else { brief_percent(found.ratio) };
+        let share = match drawn.precision.has_changes() {
+            true if drawn.shown.is_some_and(words::is_cost) => longer(found.ratio, Ends::Unknown),
+            true => cost(found.ratio, Ends::Unknown),
+            false => brief_percent(found.ratio),
+        };
         format!("{share} {}", layout::mark(found))
     });
     let truth = member.entry.vs_truth.as_ref().map(brief_error);
     // Its label says that it is the baseline. A longer text would take the room of names on a phone.
-    let itself = if drawn.is_cost() { "0 %" } else { "100 %" };
+    let itself = if drawn.precision.has_changes() { "0 %" } else { "100 %" };
     let of_itself = || (member.part == Part::Baseline).then(|| itself.to_owned());
     let n = || member.entry.alone.map(|alone| format!("n={}", alone.n));
     let share = share.or(truth).or_else(of_itself).or_else(n).unwrap_or_default();
@@ -240,7 +245,7 @@ mod tests {
         let chart = of_suite(&report, &report.suites[0]).unwrap();
         assert!(chart.title.starts_with("iptables costs 1"), "{}", chart.title);
         assert_eq!((chart.axis.as_str(), chart.is_right_better), ("operations/s", Some(true)));
-        assert_eq!(chart.heads, ["operations/s", "of direct"]);
+        assert_eq!(chart.heads, ["operations/s", "against direct"]);
         assert_eq!(
             chart.about, "2000 requests, 5 at a time (server nginx)",
             "no other unit than the axis has"

@@ -5,7 +5,7 @@ use super::{answer_text, warnings, width, wrapped};
 use crate::Style;
 use crate::layout::{self, Alternative, Group, Note, Part, Precision};
 use crate::model::{Comparison, SuiteReport, TableCell, TableReport};
-use crate::numbers::{brief_error, plus_minus};
+use crate::numbers::{brief_error, plain, plus_minus};
 use crate::words::{self, outcome_name};
 use linerate_analysis::stats::accuracy::Accuracy;
 use linerate_analysis::stats::verdict::Verdict;
@@ -38,7 +38,7 @@ enum Colour {
 
 pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> String {
     let groups = layout::groups(suite, table);
-    let (usual, precision) = (layout::usual_rounds(table), Precision::for_table(table));
+    let (usual, precision) = (layout::usual_rounds(table), Precision::for_groups(table, &groups));
     let members = || groups.iter().flat_map(|group| &group.members);
     let shown = members().filter(|member| has_bar(member));
     let most = shown.filter_map(|m| m.entry.value).filter(|v| v.is_finite()).fold(0.0, f64::max);
@@ -60,7 +60,9 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
             in_order(row)
         };
         let value = if has_intervals && !is_brief { "value (95 %)" } else { "value" };
-        let head = ["", "tier", value, "", ratio_name(table), "difference", "CPU", "bound by", ""];
+        let is_of_truth = table.truth_tolerance.is_some();
+        let ratio_name = if is_of_truth { "error" } else { precision.ratio_name() };
+        let head = ["", "tier", value, "", ratio_name, "difference", "CPU", "bound by", ""];
         let head = in_order(head.map(|text| (text.to_owned(), None)));
         let rows = groups.iter().map(|group| group.members.iter().map(row).collect());
         (head, rows.collect::<Vec<Vec<CompactRow>>>())
@@ -106,10 +108,10 @@ pub(super) fn table(suite: &SuiteReport, table: &TableReport, style: Style) -> S
 
 /// Unit, direction, rounds, and what the control shows.
 fn caption(table: &TableReport, usual: Option<u32>) -> String {
-    let better = match table.better {
-        _ if table.truth_tolerance.is_some() => "true values are best",
-        Better::Higher => "higher is better",
-        Better::Lower => "lower is better",
+    let better = match (table.truth_tolerance, table.better) {
+        (Some(share), _) => format!("true values are best; right within {} %", plain(share * 100.0)),
+        (None, Better::Higher) => "higher is better".to_owned(),
+        (None, Better::Lower) => "lower is better".to_owned(),
     };
     let rounds = match usual {
         Some(n) if table.cells.iter().any(TableCell::is_by_ratio) => {
@@ -126,14 +128,6 @@ fn caption(table: &TableReport, usual: Option<u32>) -> String {
     let same = |bias| format!("; the baseline beside itself: no difference ({})", plus_minus(bias));
     let control = passed.map_or_else(String::new, same);
     format!("{}, {better}{rounds}{control}", layout::unit(table))
-}
-
-fn ratio_name(table: &TableReport) -> &'static str {
-    match table.quantity() {
-        _ if table.truth_tolerance.is_some() => "error",
-        Some(quantity) if words::is_cost(quantity) => "against baseline",
-        _ => "of baseline",
-    }
 }
 
 fn row(

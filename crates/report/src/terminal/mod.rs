@@ -57,7 +57,7 @@ pub(super) fn render(report: &Report, style: Style) -> String {
     text
 }
 
-/// The marks that are in the tables, in words.
+/// The marks and columns that are in the tables, in words.
 fn legend(tables: &str) -> Option<String> {
     const MARKS: [(&str, &str); 7] = [
         ("▲", "faster than the baseline"),
@@ -68,10 +68,18 @@ fn legend(tables: &str) -> Option<String> {
         ("≈", "within 3 %"),
         ("?", "undecided"),
     ];
+    const COLUMNS: [(&str, &str); 2] = [
+        ("tier", "the order, as far as it is certain; rows of one tier may be equal"),
+        ("bound by", "what had no CPU time left, of client, server and relay; else the path, or waiting"),
+    ];
     let is_there = |(mark, _): &&(&str, &str)| tables.contains(&format!(" {mark}"));
-    let words: Vec<String> =
-        MARKS.iter().filter(is_there).map(|(mark, words)| format!("{mark} {words}")).collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    let marks = MARKS.iter().filter(is_there).map(|(mark, words)| format!("{mark} {words}"));
+    let is_column = |name: &str| ["  ", "\n"].iter().any(|end| tables.contains(&format!("  {name}{end}")));
+    let columns = COLUMNS.iter().filter(|(name, _)| is_column(name));
+    let columns = columns.map(|(name, words)| format!("{name}: {words}"));
+    let marks = Some(marks.collect::<Vec<_>>().join(", ")).filter(|line| !line.is_empty());
+    let lines: Vec<String> = marks.into_iter().chain(columns).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// The answer of a comparison of servers: at most 14 lines for two of them.

@@ -57,7 +57,7 @@ const NODE: Server = Server {
     programs: &["node"],
     build: &["--version"],
     command: "{program} server.js",
-    budget: "12s",
+    budget: 12,
 };
 const NGINX: Server = Server {
     source: source!("nginx.conf"),
