@@ -80,12 +80,12 @@ fn check_run(page: &Element, report: &Value) {
     let rounds = [number(&run["rounds"]), number(&run["planned_rounds"])];
     let is_done = rounds[0] == rounds[1];
     assert!(
-        begins_with(strip["rounds"], if is_done { &rounds[..1] } else { &rounds }),
+        begins_with(strip["trials alone"], if is_done { &rounds[..1] } else { &rounds }),
         "{}",
-        strip["rounds"]
+        strip["trials alone"]
     );
-    assert_eq!(strip["rounds"].contains("incomplete"), run["complete"] == false);
-    assert_eq!(strip["rounds"].contains("quick"), run["quick"] == true);
+    assert_eq!(strip["trials alone"].contains("incomplete"), run["complete"] == false);
+    assert_eq!(strip["trials alone"].contains("quick"), run["quick"] == true);
     assert!(strip["versions"].contains(text(run, "linerate")));
     let section = page.with_id("run");
     for flag in array(run, "flags") {

@@ -171,7 +171,7 @@ fn strip(report: &Report) -> Markup {
                 ", Linux " (host.kernel)
             } }
             div { dt { "date" } dd { time datetime=(run.started) { (day) } } }
-            div { dt { "rounds" } dd { (rounds) (quick) } }
+            div { dt { "trials alone" } dd { (rounds) (quick) } }
             div { dt { "seed" } dd { (run.seed) } }
             div { dt { "A/A check" } dd { (aa(report)) } }
             div { dt { "noise" } dd { (noise(report)) } }

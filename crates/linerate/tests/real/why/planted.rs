@@ -90,7 +90,7 @@ planted! {
     allocations: C, ["", "ALLOCATIONS=100"], [], Function(&["copy_headers"]);
     a_pause_by_delayed_acks: C, ["", "DELAY=1 WRITES=2"], [], Text("TCP_NODELAY");
     nginx_without_sendfile: NGINX, ["", "sendfile off;"], ["--url", "/text"],
-        Function(&["pread64(2)", "writev(2)"]);
+        Function(&["pread64(2)", "writev(2)", "sendfile(2)"]);
     nginx_with_gzip: NGINX, ["", "gzip on; gzip_types text/plain;"],
         ["--url", "/page", "-H", "Accept-Encoding: gzip", "--expect", "status=200"],
         Function(&["deflate", "libz"]);
