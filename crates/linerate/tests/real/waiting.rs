@@ -2,7 +2,7 @@
 
 use crate::commands::workplace;
 use crate::common::{Folder, Output};
-use crate::{command, shared_machine};
+use crate::{command, machine, shared_machine};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ while True:
 /// A budget of a second took 99 s: connections that find no room wait for seconds, in each unit.
 #[test]
 fn a_server_with_room_for_one_waiting_connection_keeps_about_to_the_budget() {
-    let Some(_machine) = shared_machine() else { return };
+    let Some(_machine) = machine() else { return };
     let folder = workplace("backlog");
     fs::write(folder.path().join("backlog.py"), BACKLOG).unwrap();
     let begin = Instant::now();

@@ -30,8 +30,8 @@ impl First {
 /// Seconds of a comparison before its profile, which has five more: two pairs of runs.
 const BUDGET: u32 = 6;
 /// A profile that knows the servers' difference no better than this share of it is too noisy for functions.
-/// On a quiet machine planted causes have 0.1 to 0.16; where nothing was stolen and a debug build measured, up
-/// to 1.2.
+/// On a quiet machine planted causes have 0.1 to 0.16; where nothing was stolen and a debug build measured,
+/// up to 1.2.
 const NOISY: f64 = 0.25;
 
 /// A program with planted causes (`scripts/experiments/why-table`).
@@ -92,8 +92,8 @@ fn first(why: &Value) -> (String, f64) {
 }
 
 /// The answer of a comparison of which one side has a planted cause, with the name of the first function and
-/// its cost. A profile of five seconds names none or an effect at times where the machine does other things, so
-/// the comparison is made again, at most twice, each time with twice the seconds.
+/// its cost. A profile of five seconds names none or an effect at times where the machine does other things,
+/// so the comparison is made again, at most twice, each time with twice the seconds.
 fn until_named(folder: &Folder, budget: u32, words: &[&str], expected: &First) -> (Output, String, f64) {
     let mut all = [1, 2, 4].into_iter().map(|times| {
         let _ = fs::remove_dir_all(folder.path().join("out"));
