@@ -5,11 +5,11 @@ use super::beside::{above_the_limit, alone, by_own_load, by_parameter};
 use super::costs::costs;
 use super::groups::{Alternative, Group, Part, groups};
 use super::precision::Precision;
-use crate::model::{OutcomeWord, Quantity, SuiteReport, TableReport};
+use super::undecided::{IN_DOUBT, absent, equal, lossy, unknown, unsure, unsure_beside};
+use crate::model::{Quantity, SuiteReport, TableReport};
 use crate::numbers::{Ends, TimeUnit, longer, percent_range};
 use crate::words;
 use linerate_analysis::stats::estimate::FEWEST_ROUNDS;
-use linerate_analysis::stats::verdict::Verdict;
 
 /// A sentence in parts, so that formats can mark the names of cells.
 pub(crate) type Sentence = Vec<Phrase>;
@@ -31,8 +31,6 @@ pub(crate) struct GroupAnswer {
     pub(crate) rest: Vec<Sentence>,
 }
 
-/// Duets and trials alone deny each other, or other processes used the CPUs.
-const IN_DOUBT: &str = "Without a verdict (see the warnings below the table): ";
 /// More names than these become a number.
 pub(super) const NAMES: usize = 4;
 
@@ -114,17 +112,6 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         _ => without_tiers(table, group, &ranked),
     };
     said_of(lead, rest)
-}
-
-/// The sentences about what has no order, and about rows above their limit. What else the rows show, such as
-/// references, is left to the rows.
-fn unsure(group: &Group<'_>) -> Vec<Sentence> {
-    unsure_beside(group, &[])
-}
-
-/// As [`unsure`], after a sentence that says of some rows that their order is undecided.
-fn unsure_beside(group: &Group<'_>, told: &[&Alternative<'_>]) -> Vec<Sentence> {
-    unknown(group, told).into_iter().chain(lossy(group)).chain(above_the_limit(group)).collect()
 }
 
 /// Why there is no order.
@@ -286,83 +273,6 @@ fn spread(
 
 pub(super) fn share(precision: &Precision, member: &Alternative<'_>) -> Option<String> {
     Some(precision.share(member.entry.metric, member.entry.vs_baseline.as_ref()?))
-}
-
-/// Competitors with this verdict.
-fn with<'g, 'a>(group: &'g Group<'a>, verdict: Verdict) -> Vec<&'g Alternative<'a>> {
-    let is_it = |m: &&Alternative<'_>| {
-        m.entry.value.is_some() && m.part != Part::Baseline && !m.is_apart && m.has(verdict)
-    };
-    group.members.iter().filter(is_it).collect()
-}
-
-/// Rows that differ from the baseline by less than the margin, as sentences.
-fn equal(group: &Group<'_>) -> Vec<Sentence> {
-    let Some(baseline) = group.baseline() else { return Vec::new() };
-    let verdicts = [
-        (Verdict::SmallDifference, "Differ from ", " by less than 3 %: "),
-        (Verdict::WithinMargin, "Within 3 % of ", ": "),
-    ];
-    let those = verdicts.map(|(verdict, what, colon)| {
-        let those = with(group, verdict);
-        (!those.is_empty()).then(|| [said(what, &[baseline], colon), said("", &those, ".")].concat())
-    });
-    those.into_iter().flatten().collect()
-}
-
-/// Rows that have no order against the baseline, as sentences.
-fn unknown(group: &Group<'_>, told: &[&Alternative<'_>]) -> Vec<Sentence> {
-    let Some(baseline) = group.baseline() else { return Vec::new() };
-    let mut sentences = Vec::new();
-    let is_short = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.ci95_is_range);
-    let (short, open): (Vec<_>, Vec<_>) = with(group, Verdict::CannotTell).into_iter().partition(is_short);
-    if !short.is_empty() {
-        sentences.push(said("Too few rounds for a verdict: ", &short, "."));
-    }
-    let (doubted, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|m| m.is_in_doubt());
-    let is_limited = |m: &&Alternative<'_>| m.entry.vs_baseline.as_ref().is_some_and(|c| c.client_is_limit);
-    let (limited, open): (Vec<_>, Vec<_>) = open.into_iter().partition(is_limited);
-    let are_told = |those: &[&Alternative<'_>]| {
-        those.iter().all(|member| told.iter().any(|other| other.cell.id == member.cell.id))
-    };
-    let undecided = |those: &[&Alternative<'_>], why: String| {
-        [said("Undecided: ", those, " against "), said("", &[baseline], why)].concat()
-    };
-    if !limited.is_empty() {
-        let why = "the client was the limit: see the CPU time.";
-        sentences.push(match are_told(&limited) {
-            true => said(why.replacen('t', "T", 1), &[], ""),
-            false => undecided(&limited, format!(", because {why}")),
-        });
-    }
-    if !doubted.is_empty() {
-        sentences.push(said(IN_DOUBT, &doubted, "."));
-    }
-    if !open.is_empty() {
-        let smallest = open.iter().filter_map(|m| m.entry.vs_baseline.as_ref()?.smallest_detectable);
-        let found = smallest.max_by(f64::total_cmp).map(words::detectable);
-        sentences.push(match found {
-            Some(found) if are_told(&open) => said(found.replacen('o', "O", 1) + ".", &[], ""),
-            found => undecided(&open, found.map_or_else(String::new, |found| format!("; {found}")) + "."),
-        });
-    }
-    sentences
-}
-
-/// Rows that are not ranked because they lost data, as a sentence.
-fn lossy(group: &Group<'_>) -> Option<Sentence> {
-    let those: Vec<&Alternative<'_>> = group.ranked().into_iter().filter(|member| member.loses()).collect();
-    (!those.is_empty()).then(|| said("Without a place, since more than 1 % was lost: ", &those, "."))
-}
-
-/// Cells without a number.
-fn absent(group: &Group<'_>) -> Vec<Sentence> {
-    let without: Vec<&Alternative<'_>> =
-        group.members.iter().filter(|m| m.cell.outcome != OutcomeWord::Ok).collect();
-    if without.is_empty() {
-        return Vec::new();
-    }
-    vec![said("Without a number: ", &without, " (the reason is below the tables).")]
 }
 
 fn unranked(precision: &Precision, measured: &[&Alternative<'_>]) -> Sentence {

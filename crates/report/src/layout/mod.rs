@@ -18,6 +18,7 @@ mod sentences;
 mod text_table;
 mod tiers;
 mod transport;
+mod undecided;
 
 pub(super) use address::anchor;
 pub(super) use answer::{GroupAnswer, Phrase, Sentence, answer, answers, further_metrics, place, unit};

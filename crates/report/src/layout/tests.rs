@@ -168,6 +168,27 @@ fn linerates_own_is_not_among_those_whose_reports_are_right() {
 }
 
 #[test]
+fn a_pair_that_is_undecided_is_not_said_to_be_tied_and_is_named_once() {
+    let mut report = report();
+    for cell in &mut report.suites[0].cells {
+        let names = cell.axes.0.iter_mut().filter(|(_, value)| value == "direct");
+        names.for_each(|(_, value)| *value = "plain".into());
+    }
+    for cell in &mut report.suites[0].tables[0].cells {
+        let Some(found) = &mut cell.vs_baseline else { continue };
+        found.smallest_detectable = Some(0.05);
+        (found.ci95, found.ratio, found.verdict) = match cell.id.as_str() {
+            "nginx/iptables" => ([0.97, 1.05], 1.01, Verdict::CannotTell),
+            _ => ([0.5, 0.6], 0.55, Verdict::Slower),
+        };
+    }
+    let answer = all(&report, 0, 0, 0);
+    assert_eq!(answer[0], "First, their order is undecided: iptables and plain.");
+    assert_eq!(answer.last().unwrap(), "Only differences above 5.00 % can be seen.", "{answer:?}");
+    assert!(!answer.concat().contains("Undecided: "), "{answer:?}");
+}
+
+#[test]
 fn what_lost_more_than_a_hundredth_is_ahead_of_nothing() {
     let mut report = report();
     let lost = |percent| {
@@ -180,6 +201,11 @@ fn what_lost_more_than_a_hundredth_is_ahead_of_nothing() {
     let answer = all(&report, 0, 0, 0).join("\n");
     assert!(answer.contains("Without a place, since more than 1 % was lost: iptables."), "{answer}");
     assert!(!answer.contains("iptables costs"), "{answer}");
+    for cell in &mut report.suites[0].cells {
+        cell.datagrams = lost(if cell.id == "nginx/haproxy-http" { 0.5 } else { 50.0 });
+    }
+    let only = all(&report, 0, 0, 0);
+    assert!(only[0].starts_with("haproxy-http costs "), "{only:?}");
     report.suites[0].cells.iter_mut().for_each(|cell| cell.datagrams = lost(50.0));
     let answer = all(&report, 0, 0, 0);
     assert!(answer[0].starts_with("Without a place, since more than 1 % was lost: iptables, "), "{answer:?}");
