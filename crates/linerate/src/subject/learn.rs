@@ -86,7 +86,7 @@ impl Learner {
             is_steady: windows.are_steady(),
             response: windows.response(servers.load.under_way()),
             waits: windows.waits,
-            served: windows.served,
+            served: windows.served(servers.load.connections),
         };
         let warmups = [of(&one), of(&two)];
         for (index, warmup) in indices.into_iter().zip(warmups) {
@@ -95,9 +95,10 @@ impl Learner {
             let known = server.warmup.filter(|known| known.time > warmup.time);
             server.warmup = Some(known.unwrap_or(warmup));
         }
+        let connections = servers.load.connections;
         for (index, windows) in indices.into_iter().zip([&one, &two]) {
-            if let (Some(_), Some(served)) = (servers.load.rate, windows.served) {
-                let (name, connections) = (servers.subjects[index].name(), servers.load.connections);
+            if let (Some(_), Some(served)) = (servers.load.rate, windows.served(connections)) {
+                let name = servers.subjects[index].name();
                 return Err(Error::NothingMeasured(format!(
                     "{name} takes {served} of {connections} connections at a time, and of an open loop \
                      requests would wait on the others without end: -c {served}"
@@ -249,10 +250,9 @@ impl Learner {
                         let other = self.other_protocol(lab, servers, indices[side]);
                         return Err(no_response(&servers.load, name, length, &done, other));
                     }
-                    operations => {
+                    _ => {
                         windows[side].waits = done.waits_for_acks().is_some();
-                        windows[side].served = done.served_of(servers.load.connections);
-                        windows[side].push(operations, length.as_secs_f64(), cpu);
+                        windows[side].push(&done, length.as_secs_f64(), cpu);
                     }
                 }
             }

@@ -238,12 +238,12 @@ impl<'a> Server<'a> {
         self.all.companions(&launch, self.given_port(side)).into_iter().chain([launch]).collect()
     }
 
-    /// The cell with the warm-up that was learned.
+    /// The cell with the warm-up that was learned, unless it has one.
     pub(crate) fn warmed(self, cell: &PlannedCell) -> PlannedCell {
         let Some(warmup) = self.all.learned.servers[self.index].warmup else { return cell.clone() };
         PlannedCell {
             verify: Parameters { operations: Some(verified(warmup)), ..cell.verify },
-            warm_for: Some(warmup.time.max(SHORTEST_WARMUP)),
+            warm_for: cell.warm_for.or(Some(warmup.time.max(SHORTEST_WARMUP))),
             ..cell.clone()
         }
     }

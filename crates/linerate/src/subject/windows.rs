@@ -1,7 +1,7 @@
 //! When a server is warm: the rates and the CPU times of its first windows.
 
 use crate::stats::estimate::median;
-use linerate_contract::Nanos;
+use linerate_contract::{Done, Nanos};
 
 /// A rate of at least this share of that of the last windows is that of a warm server.
 const WARM: f64 = 0.8;
@@ -40,13 +40,13 @@ pub(super) struct Windows {
     all: Vec<Window>,
     /// In the last one, most responses waited for a delayed acknowledgement.
     pub(super) waits: bool,
-    /// In the last one, as many of the connections were served, and the others kept waiting.
-    pub(super) served: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Window {
     operations: u64,
+    /// Connections without a response.
+    unserved: u64,
     seconds: f64,
     /// CPU time of the server, where it is known.
     cpu: Option<Nanos>,
@@ -64,8 +64,17 @@ impl Window {
 }
 
 impl Windows {
-    pub(super) fn push(&mut self, operations: u64, seconds: f64, cpu: Option<Nanos>) {
-        self.all.push(Window { operations, seconds, cpu });
+    pub(super) fn push(&mut self, done: &Done, seconds: f64, cpu: Option<Nanos>) {
+        let Done { operations, unserved, .. } = *done;
+        self.all.push(Window { operations, unserved, seconds, cpu });
+    }
+
+    /// How many of the connections were served, where the others were kept waiting in each of the last
+    /// windows.
+    pub(super) fn served(&self, connections: u32) -> Option<u32> {
+        let unserved = self.last().iter().map(|window| window.unserved).min()?;
+        let operations = self.last().iter().map(|window| window.operations).sum();
+        Done { operations, unserved, ..Done::default() }.served_of(connections)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -119,12 +128,16 @@ impl Windows {
 mod tests {
     use super::*;
 
+    fn done(operations: u64, unserved: u64) -> Done {
+        Done { operations, unserved, ..Done::default() }
+    }
+
     /// Windows of a fifth of a second, until they are steady or used up: how many, and the tenths of a second
     /// of the warm-up.
     fn measured(operations: &[u64], cpu: impl Fn(usize) -> Option<u64>) -> (usize, u64, bool) {
         let mut windows = Windows::default();
         for (index, number) in operations.iter().enumerate() {
-            windows.push(*number, 0.2, cpu(index).map(Nanos));
+            windows.push(&done(*number, 0), 0.2, cpu(index).map(Nanos));
             if windows.are_enough() && windows.are_steady() {
                 break;
             }
@@ -164,8 +177,22 @@ mod tests {
     #[test]
     fn the_time_of_a_response_is_that_of_the_last_windows() {
         let mut windows = Windows::default();
-        [10, 400, 400, 400].into_iter().for_each(|number| windows.push(number, 0.2, None));
+        [10, 400, 400, 400].into_iter().for_each(|number| windows.push(&done(number, 0), 0.2, None));
         assert_eq!(windows.response(16), Nanos(8_000_000));
+    }
+
+    #[test]
+    fn connections_are_kept_waiting_that_wait_in_each_of_the_last_windows_also_where_one_of_them_is_slow() {
+        let served = |all: [(u64, u64); 4]| {
+            let mut windows = Windows::default();
+            let each = all.into_iter().map(|(operations, unserved)| done(operations, unserved));
+            each.for_each(|done| windows.push(&done, 0.1, None));
+            windows.served(16)
+        };
+        assert_eq!(served([(900, 15), (900, 15), (900, 15), (60, 15)]), Some(1));
+        assert_eq!(served([(900, 15), (900, 12), (90, 14), (900, 12)]), Some(4));
+        assert_eq!(served([(20, 12), (900, 0), (900, 3), (900, 0)]), None, "only while it started");
+        assert_eq!(served([(20, 12), (30, 12), (40, 12), (50, 12)]), None, "too few to tell");
     }
 
     #[test]

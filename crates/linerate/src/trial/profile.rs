@@ -15,16 +15,19 @@ use std::time::Duration;
 
 /// Fresh processes this often: what one pair of them has by chance is no cause.
 const LAUNCHES: u32 = 3;
-/// One side's window. Short ones alternate often, which is how the sides have the same noise.
-const WINDOW: Nanos = Nanos(70_000_000);
+/// One side's window. Short ones alternate often, which is how the sides have the same noise; and of few of
+/// them, where a start takes most of the time, no function is certain.
+const WINDOW: Nanos = Nanos(50_000_000);
 /// The shortest window of clients that count whole seconds.
 const SECOND: Nanos = Nanos(1_000_000_000);
 /// Windows of a launch, also where its share of the time is used.
 const LEAST_ROUNDS: u32 = 3;
-/// The launch whose system calls are recorded: windows, their length, and its part of the time.
+/// The launch whose system calls are recorded: windows, their length, its part of the time, and the warm-up
+/// of a server of the user's own: a compiler at work makes requests slower, and not their calls more.
 const CALL_ROUNDS: u32 = 4;
 const CALL_WINDOW: Nanos = Nanos(40_000_000);
-const OF_CALLS: u64 = 6;
+const OF_CALLS: u64 = 10;
+const WARMUP_OF_CALLS: Nanos = Nanos(200_000_000);
 /// Stacks that are kept of a pair.
 const MOST_STACKS: usize = 4_000;
 
@@ -114,7 +117,13 @@ impl Launch<'_> {
         let mut times = BTreeMap::new();
         both_stages([&mut *a, &mut *b], random.random(), &mut times, |lab, side, stages: &mut Stages| {
             prepare(lab, &launches[side], &label(side), stages)?;
-            warm_up(lab, &launches[side], stages)
+            warm_up(lab, &launches[side], stages)?;
+            // The first samples of a launch take a tenth of a second or more: symbols are read. Here both
+            // sides read them at once.
+            if self.what == Sampling::Stacks && !launches[side].counts_whole_seconds() {
+                window(lab, &launches[side]).map_err(|error| Stopped::from_error(Stage::Measure, error))?;
+            }
+            Ok(())
         })?;
         let mut rounds = 0;
         let mut took = Nanos::ZERO;
@@ -154,7 +163,11 @@ impl Launch<'_> {
         let of_side = |side: usize| {
             // In one network the sides have a port each.
             let window = TimedWindow { second: side == 1, ..alone(length) };
-            Launches::new(context, &self.suite.cells[self.cells[side]], Some(window))
+            let mut cell = self.suite.cells[self.cells[side]].clone();
+            if self.what == Sampling::Calls && context.servers.is_some() {
+                cell.warm_for = Some(WARMUP_OF_CALLS);
+            }
+            Launches::new(context, &cell, Some(window))
                 .map_err(|reason| failed(Stage::Start, reason, String::new()))
         };
         Ok([of_side(0)?, of_side(1)?])

@@ -125,11 +125,11 @@ pub(crate) const HOW_TO_READ: &[&str] = &[
      of their trials. In parentheses: 95 % intervals; with fewer than six trials or pairs the range, with \
      their number (n=3), and no verdict. A comparison of two servers decides from three pairs of runs on, \
      where these agree (docs/compare.md).",
-    "Percent of the baseline is performance: 73 % is slower, for seconds as for bytes per second. A latency \
-     and a CPU time are as much longer or more: +38 %, 2.2x. The ratio is measured in duet, the two at the \
-     same time on the same CPUs, with the CPU time per \
-     operation below it; else it comes from the trials of each round. What trials alone say against a duet \
-     is a warning below the table.",
+    "Percent of the baseline is performance: 73 % is slower, for seconds as for bytes per second; -27 % \
+     where the baseline has nothing in place of what is compared. A latency and a CPU time are as much \
+     longer or more: +38 %, 2.2x. The ratio is measured in duet, the two at the same time on the same CPUs, \
+     with the CPU time per operation below it; else it comes from the trials of each round. What trials \
+     alone say against a duet is a warning below the table.",
     "Rows are sorted. Below the rule: a baseline with nothing in place of what is compared, linerate's own \
      rows, references and limits; they have no place. Tier: rows whose intervals overlap with that of the \
      best of their tier; at most four, of which those behind the first may be joined.",

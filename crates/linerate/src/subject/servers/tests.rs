@@ -96,6 +96,8 @@ fn what_is_learned_is_beside_the_plan_and_a_cell_is_warmed_up_by_it() {
     let servers = Servers::new(&[command("a"), command("b")], &load(), learned);
     let warmed = servers.server(1).warmed(&cell("b"));
     assert_eq!((warmed.verify.operations, warmed.warm_for), (Some(5), Some(SHORTEST_WARMUP)));
+    let own = PlannedCell { warm_for: Some(Nanos(7)), ..cell("b") };
+    assert_eq!(servers.server(1).warmed(&own).warm_for, Some(Nanos(7)), "that of a launch of calls");
     let mut spec = Spec::new(Role::Client, Layer::Http, Workload::Rr);
     servers.server(1).ask(&mut spec, 1);
     assert_eq!(spec.expect.and_then(|expect| expect.status), Some(204));
