@@ -109,7 +109,7 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
         None if ranked.iter().any(|member| member.tier.is_some()) => {
             by_tiers(table, &precision, group, &ranked)
         }
-        _ => without_tiers(table, group, &ranked),
+        _ => without_tiers(table, &precision, group, &ranked),
     };
     said_of(lead, rest)
 }
@@ -117,13 +117,14 @@ pub(crate) fn answer(table: &TableReport, group: &Group<'_>) -> GroupAnswer {
 /// Why there is no order.
 fn without_tiers(
     table: &TableReport,
+    precision: &Precision,
     group: &Group<'_>,
     ranked: &[&Alternative<'_>],
 ) -> (Sentence, Vec<Sentence>) {
     let lossy = lossy(group);
     let kept: Vec<&Alternative<'_>> = ranked.iter().filter(|member| !member.loses()).copied().collect();
     if let (Some(lossy), [only]) = (&lossy, &kept[..]) {
-        let has = format!(" lost less than 1 %: {}.", Precision::for_table(table).told(only.entry));
+        let has = format!(" lost less than 1 %: {}.", precision.told(only.entry));
         return (said("Only ", &[only], has), vec![lossy.clone()]);
     }
     let mut comparisons = ranked.iter().filter_map(|member| member.entry.vs_baseline.as_ref());
@@ -175,6 +176,8 @@ fn by_tiers(
     tiers.iter_mut().for_each(|tier| tier.sort_by_key(|member| place(member)));
     let baseline = group.baseline().map_or_else(|| "the baseline".to_owned(), named_baseline);
     let baseline = baseline.as_str();
+    let best_are_open =
+        tiers[0].len() > 1 && tiers[0].iter().all(|member| member.is_open() || member.part == Part::Baseline);
     let lead = match tiers[0][..] {
         [only] => {
             let ratio =
@@ -189,10 +192,9 @@ fn by_tiers(
         }
         // The intervals overlap with that of the best, and may overlap with those of the next tier.
         _ => {
-            let is_open = tiers[0].iter().all(|member| member.is_open() || member.part == Part::Baseline);
             let which = match tiers.len() {
                 1 => "No order, the intervals overlap: ",
-                _ if is_open => "First, their order is undecided: ",
+                _ if best_are_open => "First, their order is undecided: ",
                 _ => "Tied for first: ",
             };
             said(which, &tiers[0], ".")
@@ -218,7 +220,8 @@ fn by_tiers(
         let share = if is_beside { String::new() } else { spread(table, precision, last, baseline) };
         said(word, last, if share.is_empty() { ".".to_owned() } else { format!(", {share}.") })
     }));
-    rest.extend(unsure_beside(group, if tiers[0].len() > 1 { &tiers[0] } else { &[] }));
+    // Where some of them are equal, the lead does not say which are undecided.
+    rest.extend(unsure_beside(group, if best_are_open { &tiers[0] } else { &[] }));
     (lead, rest)
 }
 

@@ -186,6 +186,14 @@ fn a_pair_that_is_undecided_is_not_said_to_be_tied_and_is_named_once() {
     assert_eq!(answer[0], "First, their order is undecided: iptables and plain.");
     assert_eq!(answer.last().unwrap(), "Only differences above 5.00 % can be seen.", "{answer:?}");
     assert!(!answer.concat().contains("Undecided: "), "{answer:?}");
+    // Beside a third that is equal the lead says "tied", so the undecided one is named.
+    let mut cells = report.suites[0].tables[0].cells.iter_mut();
+    let equal = cells.find(|cell| cell.id == "nginx/haproxy-http").and_then(|cell| cell.vs_baseline.as_mut());
+    let equal = equal.unwrap();
+    (equal.ci95, equal.ratio, equal.verdict) = ([0.99, 1.02], 1.0, Verdict::WithinMargin);
+    let answer = all(&report, 0, 0, 0);
+    assert!(answer[0].starts_with("Tied for first: "), "{answer:?}");
+    assert!(answer.last().unwrap().starts_with("Undecided: iptables against plain; only "), "{answer:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use linerate_analysis::stats::verdict::Verdict;
 
 /// Duets and trials alone deny each other, or other processes used the CPUs.
 pub(super) const IN_DOUBT: &str = "Without a verdict (see the warnings below the table): ";
+
 /// The sentences about what has no order, and about rows above their limit. What else the rows show, such as
 /// references, is left to the rows.
 pub(super) fn unsure(group: &Group<'_>) -> Vec<Sentence> {
